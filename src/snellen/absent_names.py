@@ -122,7 +122,7 @@ _HINTS = {
 
 
 def suggest_name(name: str) -> str:
-    """Return a hint at what was most likely meant by a name that does not exist."""
+    """Return a hint for a name that `snellen` does not have, such as `did you mean sn.evaluate?`."""
     if name in _HINTS:
         return _HINTS[name]
     meant = _NAMES_ELSEWHERE.get(name)
@@ -137,19 +137,20 @@ def suggest_name(name: str) -> str:
 
 
 class _AbsentModules:
-    """A finder of modules that finds none, and raises an error with a hint instead.
+    """An import finder that never finds a module. Instead it raises an error that suggests the right name.
 
-    Python asks the folders of a package's `__path__` in order for a module. The finder is that of a folder which does
-    not exist, at the end of `__path__`. In `sys.meta_path`, which belongs to the whole process, it would be asked for the
-    modules of every package.
+    Python looks for `snellen.NAME` in the folders of the package's `__path__`, in order. A folder that does not
+    exist is added at the end of that list, and this object is registered as its finder. So it is called only if the
+    module was not found before, and only for this package. In `sys.meta_path` it would be called for all packages
+    of the process.
     """
 
     @staticmethod
     def find_spec(name: str, target: Any = None) -> None:
-        """Raise ModuleNotFoundError for `snellen.NAME` or `snellen.PACKAGE.NAME`, with a hint.
+        """Raise ModuleNotFoundError for `snellen.NAME` or `snellen.PACKAGE.NAME`, with a suggestion.
 
-        The `name` of the error is the package that was searched. If it were that of the module, Python would replace
-        the message after `from snellen import NAME`.
+        The attribute `name` of the error is the package, not the module that was searched. Otherwise `from snellen
+        import NAME` would catch the error and replace its message.
         """
         package, _, last = name.rpartition(".")
         raise ModuleNotFoundError(
@@ -164,10 +165,10 @@ sys.path_importer_cache[_ABSENT_FOLDER] = _AbsentModules
 
 
 def hint_at_absent_names(package_path: MutableSequence[str]) -> None:
-    """Answer imports of absent modules and names from a package with a hint, where people look for public names.
+    """Make failed imports from a package raise an error that suggests the right name.
 
     Args:
-        package_path: The `__path__` of the package.
+        package_path: The `__path__` of the package, to which a folder is added (see `_AbsentModules`).
     """
     if _ABSENT_FOLDER not in package_path:
         package_path.append(_ABSENT_FOLDER)

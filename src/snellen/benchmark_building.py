@@ -98,7 +98,10 @@ def build_entry(
 
 
 def check_table_settings(entry: BenchmarkSpec, spec: BuildSpec) -> None:
-    """Raise DataError for `answers` or `lenient` if the entry is not of a table in a suite's form."""
+    """Raise DataError if `answers` or `lenient` is given for a benchmark that has no use for it.
+
+    Both settings apply only to tables in the format of a suite, such as MMBench's.
+    """
     if not (spec.answers or spec.lenient):
         return
     if entry.source.reader in {form.reader for form in table_forms()}:
@@ -117,7 +120,10 @@ def check_table_settings(entry: BenchmarkSpec, spec: BuildSpec) -> None:
 
 
 def _with_table_settings(entry: BenchmarkSpec, spec: BuildSpec) -> BenchmarkSpec:
-    """Return an entry with `answers` and `lenient`, which only readers of tables in a suite's form take."""
+    """Return a catalogue entry with the settings `answers` and `lenient` added, if they are given.
+
+    Raises DataError if the benchmark is not made from a table in the format of a suite, to which alone they apply.
+    """
     check_table_settings(entry, spec)
     if not (spec.answers or spec.lenient):
         return entry
@@ -134,7 +140,9 @@ def _build_fetched(
     decisions: Decisions = MappingProxyType({}),
     progress: Progress | None,
 ) -> Benchmark:
-    """Build an entry from the user's files, from its places, or from what comes with Snellen."""
+    """Build a benchmark of the catalogue: from the user's files, from files to be downloaded, or from files of
+    Snellen.
+    """
     settings = spec.entry
     folder = Path(settings.source) if settings.source else None
     origin = ""
@@ -172,14 +180,14 @@ def _distractor_writer(model: Any) -> Iterator[ModelDistractorWriter | None]:
 
 @contextmanager
 def rows_as_file(rows: Any, spec: BuildSpec) -> Iterator[tuple[Path, BuildSpec]]:
-    """Write rows in memory to a file for the time of the block, and return it with the settings that fit it.
+    """Write rows that are in memory to a temporary file, and yield its path with the settings to build it.
 
-    Errors in the block name rows by their numbers instead of lines of the file.
+    Error messages of the block name rows by their numbers, not by lines of the file, which the user does not know.
 
     Args:
         rows: A list of dicts, a data frame or a `datasets.Dataset`.
-        spec: The settings. Image paths are relative to the current folder unless they name another one. Without a name,
-            the benchmark is named after its content, so that the same rows are the same benchmark.
+        spec: The settings. Image paths are relative to the current folder unless they name another one. Without a
+            name, the benchmark is named after its content, so that other rows make another benchmark.
     """
     name = spec.table.name or Path(spec.to).name
     images = spec.table.images or str(Path.cwd())
@@ -208,13 +216,13 @@ def find_own(
     decide: Decide = refuse_doubt,
     announce: Announce = announce_nothing,
 ) -> OwnSource:
-    """Recognise questions of the user, or read the entry that says what they are.
+    """Find out what a file or folder of the user's own questions contains, or read the entry (.toml) that says so.
 
     Args:
         target: A file, a folder, `FOLDER:SPLIT`, `hf://org/name`, or an entry (.toml).
         spec: The settings.
-        decide: Chooses between two readings of a table.
-        announce: Receives lines that tell a reader what was recognised.
+        decide: Function that chooses between two ways of reading a table if both are possible.
+        announce: Function that receives lines that tell the user what was found.
 
     Raises:
         DataError: The target cannot be read, or a setting does not apply to it.
@@ -282,10 +290,10 @@ def _check_metrics_apply(spec: BenchmarkSpec, names: Sequence[str]) -> None:
 
 
 def _find_table_of_form(path: Path, spec: BuildSpec, announce: Announce) -> OwnSource | None:
-    """Return a table that is in the form of a suite; None for any other.
+    """Return the source of a table if it is in the format of a suite, such as MMBench's; None for any other table.
 
     Raises:
-        DataError: A setting does not apply to such a table, or applies only to such a table.
+        DataError: A setting applies only to ordinary tables and this one is not, or the other way round.
     """
     table = spec.table
     form = None if table.columns else recognised_form(path)
@@ -345,17 +353,18 @@ def _announce_recognised(target: str | Path, source: OwnSource, announce: Announ
 def build_own(
     source: OwnSource, spec: BuildSpec, *, origin: str = "", progress: Progress | None = None
 ) -> Benchmark:
-    """Build questions of the user that `find_own` found.
+    """Build the user's own questions from what `find_own` returned.
 
     Args:
-        source: What `find_own` returned.
+        source: The result of `find_own`.
         spec: The settings.
         origin: Text that says where the questions come from. By default the path of the file or folder.
         progress: Called with the number of questions built so far.
 
     Raises:
-        DataError: A row is wrong, or the name hides one of the catalogue or has a build of another source.
-        ModelError: The writer of distractors does not reply. What it wrote is kept.
+        DataError: A row is wrong, or the name belongs to a benchmark of the catalogue or to a build of another
+            source.
+        ModelError: The model that writes wrong options does not reply. What it wrote before is kept.
     """
     entry = source.spec
     check_own_name(entry.name, spec.to)
@@ -395,11 +404,14 @@ def _keep_entry_read(source: OwnSource, to: str) -> None:
 
 
 def save_entry(source: OwnSource, to: str = "") -> Path:
-    """Write what was recognised in a source to a TOML file that the next build follows, and return its path.
+    """Write what was found out about a source to a TOML file (an entry), and return its path.
+
+    The next build reads this file instead of guessing again, so the user can correct it.
 
     Args:
-        source: What was built, recognised just now.
-        to: The folder to which it was built. Without one, runs of the benchmark say when the file has changed since.
+        source: The source that was built, which was recognised just now.
+        to: The folder that the user chose for the build; empty for the default. In the default folder, the path of
+            the file is remembered, so that runs can say if it has changed since the build.
 
     Raises:
         DataError: The file cannot be written.
@@ -438,11 +450,14 @@ def find_annotations(
     decide: Decide = refuse_doubt,
     announce: Announce = announce_nothing,
 ) -> OwnSource:
-    """Recognise annotations and choose the questions that are made of them. The arguments are those of `find_own`.
+    """Find out what annotations a file or folder contains, and which types of questions can be made from them.
+
+    The arguments are those of `find_own`.
 
     Raises:
-        DataError: The target cannot be read, no type of question fits it, or an earlier entry says otherwise.
-        UnknownNameError: A type of question or a source of distractors does not exist.
+        DataError: The target cannot be read, no type of question fits it, or an earlier entry (.toml) contradicts a
+            setting.
+        UnknownNameError: A type of question or a source of wrong options does not exist.
     """
     source, summary = reform_source(target, spec, decide=decide)
     if source.recognition is None:
@@ -462,11 +477,12 @@ def build_reformed(
     announce: Announce = announce_nothing,
     progress: Progress | None = None,
 ) -> Benchmark:
-    """Build the questions of `find_annotations` that pass all checks, and write their entry if there was none.
+    """Build the questions of `find_annotations` that pass all checks, and write the entry (.toml) if there was none.
 
     Raises:
-        DataError: A row is wrong, or the name hides one of the catalogue or has a build of another source.
-        ModelError: A model does not reply, or `embeddings` does not embed images.
+        DataError: A row is wrong, or the name belongs to a benchmark of the catalogue or to a build of another
+            source.
+        ModelError: A model does not reply, or the model for `embeddings` cannot embed images.
     """
     entry = source.spec
     check_own_name(entry.name, spec.to)
@@ -512,7 +528,10 @@ def _call_of_entry(verb: str, entry: Path, to: str) -> str:
 
 
 def _image_embedder(model: str) -> ImageEmbedder:
-    """Return a function from images to unit vectors, by a `clip:` model. Raises ModelError for another one."""
+    """Return a function that turns images into vectors of length 1, by a model such as `clip:...`.
+
+    Raises ModelError if the model cannot embed images.
+    """
     opened = load_model(model)
     if not hasattr(opened, "embed_images"):
         raise ModelError(f"{model} cannot embed images; use a clip: model")
@@ -528,9 +547,10 @@ _PART = re.compile(r"(.+)\[:(\d+)\]")
 
 
 def as_list(benchmarks: Any) -> list[Any]:
-    """Return several benchmarks as they were given, or one in a list.
+    """Return the benchmarks that a user gave as a list. A single benchmark becomes a list with one item.
 
-    A list of rows is one benchmark, and so is a list of questions that `load_benchmark` returned.
+    A list of dicts is the rows of a single benchmark, and a list of questions from `load_benchmark` is a part of
+    one.
 
     Raises:
         DataError: A list has questions of several benchmarks.
@@ -552,16 +572,19 @@ def benchmark_pattern(
     announce: Announce = announce_nothing,
     columns: Mapping[str, Any] = MappingProxyType({}),
 ) -> str:
-    """Return the name or folder of a benchmark. A file and rows in memory are built first.
+    """Return a text that names a benchmark for a run: its name, a glob, a suite or a folder.
+
+    A file of questions, or rows in memory, are built first; then it is the folder of the build.
 
     Args:
-        benchmark: A name, glob, suite or folder; a file of questions; rows in memory; a built benchmark; or a loaded
-            one, or a part of it.
-        announce: Receives lines that tell a reader what was recognised.
+        benchmark: A name, glob, suite or folder; a file of questions; rows in memory; a built benchmark; or a
+            loaded one, of which some questions may be selected.
+        announce: Function that receives lines that tell the user what was found in a file.
         columns: Columns of a file or of rows by role, as `sn.build` takes them.
 
     Raises:
-        DataError: A row is wrong, the file is in no known form, or `columns` are given for a benchmark that is built.
+        DataError: A row is wrong, the file is in no known format, or `columns` is given for a benchmark that is
+            built.
     """
     pattern = _built_pattern(benchmark)
     if pattern and columns:
@@ -586,7 +609,7 @@ def benchmark_pattern(
 
 
 def _built_pattern(benchmark: Any) -> str:
-    """Return the name, glob or folder of a benchmark; empty for a file and for rows, which have to be built."""
+    """Return the name, glob or folder of a benchmark that need not be built; empty for a file or rows, which must be."""
     if isinstance(benchmark, LoadedBenchmark):
         chosen = benchmark.sample_ids
         benchmark = benchmark.benchmark

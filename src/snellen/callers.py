@@ -81,12 +81,13 @@ def for_caller(command_line: str, python: str) -> str:
 
 
 def setting(name: str, value: Any = ..., *, is_quoted: bool = False) -> str:
-    """Return a setting as the caller writes it.
+    """Return a setting as the user has to write it: a flag on the command line, or a keyword in Python.
 
     Args:
-        name: The field, which is also the keyword in Python.
-        value: Its value; True for a switch, a mapping for values by name, of which a list is several. Without one, the setting is only named.
-        is_quoted: Whether the value is in quotes on the command line too, as conditions are.
+        name: The name of the setting, which is also the keyword in Python.
+        value: Its value: True for a switch, or a dict for a setting that has several values by name (a list in it
+            stands for several values of one name). Without a value, the text only names the setting.
+        is_quoted: Whether the value is in quotes on the command line, too, as conditions are.
 
     Examples:
         >>> setting("limit", 5), setting("no_images", True)
@@ -135,7 +136,7 @@ def _plain(value: Any) -> str:
 
 
 def _in_python(value: Any) -> str:
-    """Return a value as a Python keyword takes it; a list of one item as that item."""
+    """Return a value as it is written as a keyword argument in Python. A list with one item is written as that item."""
     if isinstance(value, str):
         return repr(value)
     if isinstance(value, Mapping):

@@ -43,14 +43,17 @@ def chosen_metrics(metrics: Any) -> tuple[str, ...]:
 
 
 def extractor_name(extractor: Any) -> str:
-    """Return the name of an extractor; a function is registered under its own, a lambda as `own_extractor`.
+    """Return the name of an extractor, the rule that finds the chosen option in a reply. A function is registered
+    first.
+
+    A function is registered under its own name, and a lambda as `own_extractor`.
 
     Args:
         extractor: A name, or a function of (reply, options, labels) that returns the index of an option or None. A
             function of the reply alone returns the part of it that is to be read, such as the last line.
 
     Raises:
-        DataError: It is something else, or has the name of another extractor.
+        DataError: It is neither a text nor a function, or the function has the name of another extractor.
     """
     if isinstance(extractor, str):
         return extractor
@@ -68,14 +71,21 @@ def extractor_name(extractor: Any) -> str:
 
 
 def separate_judges(judge: Any) -> tuple[list[Callable[..., Any]], Any]:
-    """Separate the functions of (question, reply, reference) among judges from the models.
+    """Separate judges that are functions of (question, reply, reference), which return a score, from judges that are
+    models.
 
-    A function of the question and its images is a model, which reads replies as any other judge does. A function may be
-    given as the text `my_judge.py:NAME`.
+    A function of a question and its images is a model, which reads replies as any other judge model does. A
+    function may also be given as the text `my_judge.py:NAME`.
+
+    Args:
+        judge: One judge or a list of judges.
+
+    Returns:
+        The functions and no models, or an empty list and `judge` unchanged if all of them are models.
 
     Raises:
-        DataError: There are functions of both kinds, or functions and models.
-        UnknownNameError: There is no such file.
+        DataError: Functions and models are mixed.
+        UnknownNameError: The file of a function does not exist.
         HookError: The file cannot be imported, or has no such function.
     """
     given = list(judge) if isinstance(judge, (list, tuple)) else [judge]
@@ -92,7 +102,10 @@ def separate_judges(judge: Any) -> tuple[list[Callable[..., Any]], Any]:
 
 
 def _judge_in_file(judge: Any) -> Any:
-    """Return the function of a reply that a text names, or what was given, such as a model string."""
+    """Return the function that a text such as `my_judge.py:NAME` names if it is a function of replies.
+
+    Anything else, such as a model string, is returned unchanged.
+    """
     if not isinstance(judge, str) or not is_code(code_name(judge)):
         return judge
     named = load_hook(f"the judge {judge!r}", code_target(code_name(judge)))
@@ -100,7 +113,11 @@ def _judge_in_file(judge: Any) -> Any:
 
 
 def _judges_replies(judge: Any) -> bool:
-    """Return whether a judge is a function of a reply, and not a model."""
+    """Return whether a judge is a function of a question, a reply and possibly a reference, and not a model.
+
+    That is decided by the names and the number of its parameters. A class, or an object with `generate`, is a
+    model.
+    """
     if not callable(judge) or isinstance(judge, type) or hasattr(judge, "generate"):
         return False
     try:
@@ -113,17 +130,20 @@ def _judges_replies(judge: Any) -> bool:
 
 
 def given_models(models: Any, settings: dict[str, Any]) -> list[Any]:
-    """Return the models that `evaluate` was given, and take the settings that belong to them out of the others.
+    """Return the models that `evaluate` was given as a list, each with the options that belong to it.
+
+    These options are removed from `settings`, so that the caller does not take them for settings of the run.
 
     Args:
-        models: A model or a list of models.
-        settings: Values by keyword. `model_options` are options of model strings; `batch_size` applies to functions as
-            well. If all models are functions, `workers` is the number of threads that call each.
+        models: A model, a list of models, or a dict of functions by name.
+        settings: The keywords of `evaluate`. `model_options` has options for model strings; `batch_size` is allowed
+            for functions, too. If all models are functions, `workers` is the number of threads that call each of
+            them.
 
     Raises:
         ModelError: A model is the name of a benchmark.
         UnknownNameError: An option does not apply to an object.
-        DataError: A number is out of bounds.
+        DataError: The list is empty, or a number is out of bounds.
     """
     options = settings.pop("model_options", {})
     if isinstance(models, Mapping) and "model" not in models:
@@ -141,7 +161,10 @@ def given_models(models: Any, settings: dict[str, Any]) -> list[Any]:
 
 
 def _named_models(models: Mapping[Any, Any]) -> list[Any]:
-    """Return the functions of a dict with the names that results show. Raises DataError for other models."""
+    """Return the functions of a dict `{name: function}`, each with its name, which results show as the model.
+
+    Raises DataError if a model in the dict is not a function.
+    """
     functions = []
     for name, model in models.items():
         if not _is_function(model):
@@ -177,10 +200,11 @@ def _with_settings(model: Any, options: Mapping[str, Any], threads: int) -> Any:
 
 
 def given_progress(progress: Any) -> ProgressListener:
-    """Return what is called when replies arrive: by default what shows progress where somebody looks.
+    """Return the function that is called whenever replies arrive.
 
     Args:
-        progress: A listener, True to show progress, False to show none, or None.
+        progress: A function, True to show the progress, or False to show nothing. None stands for the default,
+            which shows the progress only where a person can see it, such as in a terminal.
 
     Raises:
         DataError: It is something else.
@@ -200,10 +224,10 @@ def given_progress(progress: Any) -> ProgressListener:
 
 
 def given_model(model: Any) -> Any:
-    """Return a model as `evaluate` takes it; a path is that of a folder of transformers.
+    """Return a model in the form that `evaluate` takes. A path becomes the model string of a folder for transformers.
 
     Raises:
-        ModelError: It is the name of a benchmark.
+        ModelError: The model is the name of a benchmark, so the arguments are probably swapped.
     """
     if isinstance(model, Path):
         return f"hf:{model}"

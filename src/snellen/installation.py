@@ -45,8 +45,12 @@ def origin() -> dict[str, Any]:
 
 
 def install_line(extra: str) -> str:
-    """The command that installs an extra, from the folder, repository or index that Snellen itself came from; for an
-    empty text, what Snellen always needs."""
+    """Return the command that installs an extra of Snellen from where Snellen itself came: a folder, repository or
+    index.
+
+    Args:
+        extra: The extra, such as `hf`. Without one (an empty text), the command installs what Snellen always needs.
+    """
     extras = f"[{extra}]" if extra else ""
     if in_sources := _from_sources(PACKAGE, extras, ""):
         return in_sources
@@ -60,7 +64,19 @@ def sibling_install_line(package: str) -> str:
 
 
 def _from_sources(package: str, extras: str, place: str) -> str:
-    """The command for a package in a folder of the sources that Snellen came from; empty if it came from elsewhere."""
+    """Return the command that installs a package from the sources that Snellen itself was installed from.
+
+    For example `pip install -e '/home/ann/snellen/packages/snellen-lab'` if that was a folder, or a command with
+    the address and commit of a git repository.
+
+    Args:
+        package: The name of the package.
+        extras: Extras in brackets, such as `[hf]`; may be empty.
+        place: The folder of the package inside of the sources; empty for Snellen itself.
+
+    Returns:
+        The command; empty if Snellen was installed from a package index.
+    """
     from urllib.parse import unquote, urlsplit
 
     came_from = origin()
@@ -75,7 +91,11 @@ def _from_sources(package: str, extras: str, place: str) -> str:
 
 
 def requirements(extra: str, package: str = PACKAGE) -> Iterator[Requirement]:
-    """The packages that an extra of a package adds, those of extras that it names included."""
+    """Yield the packages that an extra of a package requires, in addition to what the package always requires.
+
+    An extra such as `all` may name other extras of Snellen; their packages are included. For the extra `CORE`,
+    yield what the package always requires. Nothing is yielded if the package is not installed.
+    """
     from packaging.requirements import Requirement
 
     installed = distribution(package)
@@ -94,14 +114,17 @@ def requirements(extra: str, package: str = PACKAGE) -> Iterator[Requirement]:
 
 
 def requirement_of(module: str) -> tuple[str, str]:
-    """Find the package and the extra of Snellen that bring a module, by its name.
+    """Return which package to install, and with which extra of Snellen, so that a missing module can be imported.
+
+    For example, `google.auth.transport` is part of the package `google-auth`. If several extras require the
+    package, the one with the fewest packages is returned.
 
     Args:
-        module: A dotted name, as ModuleNotFoundError has it.
+        module: The dotted name of the module, as in `ModuleNotFoundError.name`.
 
     Returns:
-        The package, and the smallest extra that needs it: an empty text for what is always needed, and where nothing
-        that Snellen requires has the name of the module.
+        The package and the extra. The extra is empty if Snellen always needs the package. If no requirement of
+        Snellen fits the module, it is empty, too, and the package is the first part of the module's name.
     """
     snellen = distribution()
     extras = (snellen.metadata.get_all("Provides-Extra") if snellen else None) or []
@@ -119,7 +142,7 @@ def requirement_of(module: str) -> tuple[str, str]:
 
 
 def installed_versions(names: Iterable[str]) -> dict[str, str]:
-    """The versions of the packages among `names` that are installed."""
+    """Return the version of each of these packages that is installed; packages that are not installed are left out."""
     folders = _folders(tuple(sys.path))
     return {name: version for name in names if (version := _version(name, folders))}
 
@@ -136,10 +159,13 @@ def entry_points_of(prefix: str) -> Mapping[str, Mapping[str, str]]:
 
 @cache
 def _entry_points(prefix: str, path: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]:
-    """Return the value of each entry point by group and name, for groups that begin with a prefix.
+    """Return entry points by group and name: `{"snellen.suites": {"mine": "my_package.suite:SUITE"}}`.
+
+    Only groups whose name begins with the prefix are returned. The result is cached, because all packages have to
+    be searched.
 
     Args:
-        prefix: The beginning of the groups.
+        prefix: The beginning of the groups' names.
         path: The folders in which packages are searched, as in `sys.path`.
     """
     groups: dict[str, dict[str, str]] = {}
@@ -152,11 +178,13 @@ def _entry_points(prefix: str, path: tuple[str, ...]) -> Mapping[str, Mapping[st
 def _all_entry_points(
     prefix: str, folders: Mapping[str, str] | None
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield group, name and value of the entry points of all packages that have a group with a prefix.
+    """Yield group, name and value of entry points, at least of those whose group begins with a prefix.
+
+    A package that has such a group may yield entry points of its other groups as well; the caller drops them.
 
     Args:
-        prefix: The beginning of the group.
-        folders: Folder of the metadata of each package; None to search with `importlib.metadata`, which is slower.
+        prefix: The beginning of the groups' names.
+        folders: The metadata folder of each package. If it is None, `importlib.metadata` is used, which is slower.
     """
     if folders is not None:
         for text in _read(_ENTRY_POINTS, folders):
@@ -172,7 +200,7 @@ def _all_entry_points(
 
 
 def _points(text: str) -> Iterator[tuple[str, str, str]]:
-    """Group, name and value of each entry point of a package."""
+    """Yield group, name and value of each entry point in the text of a package's `entry_points.txt`."""
     group = ""
     for line in map(str.strip, text.splitlines()):
         if line.startswith("["):
@@ -209,10 +237,16 @@ def _read(file: str, folders: Mapping[str, str]) -> Iterator[bytes]:
 
 @cache
 def _folders(path: tuple[str, ...]) -> Mapping[str, str] | None:
-    """Return the folder with the metadata of each package (`NAME-VERSION.dist-info`), by normalised name.
+    """Return the metadata folder of each installed package by its normalised name, by listing the folders of a search
+    path.
 
-    None if a package is installed in another way, which `importlib.metadata` alone finds; that takes 40 ms, a tenth
-    of a short command. The modules for paths take 4 ms, and so are not used here.
+    For example `{"numpy": "/.../numpy-2.1.0.dist-info"}`. `importlib.metadata` does the same in 40 ms, a tenth of
+    the time of a short command. For speed, this function also avoids the modules for paths, whose import takes 4
+    ms.
+
+    Returns:
+        The folders; None if a package is installed in another form (an archive or the older kind of metadata), so
+        that only `importlib.metadata` can find all of them.
     """
     folders: dict[str, str] = {}
     for place in path:

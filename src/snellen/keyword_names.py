@@ -188,15 +188,17 @@ HINTS: Mapping[str, str] = {
 
 
 def own_keywords(given: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
-    """Return keywords of `evaluate` under its own names, with options of the model under `model_options`.
+    """Return the keywords of a call under the names that `evaluate` has, so that names of other libraries work, too.
+
+    Options of the model, such as `device`, are collected in a dict under `model_options`.
 
     Args:
-        given: Values by keyword.
+        given: The keywords of the call and their values.
         known: The names that `evaluate` has.
 
     Raises:
-        UnknownNameError: A keyword has no equal. The message says what to write.
-        DataError: A keyword is given under two names, or a limit is not a whole number.
+        UnknownNameError: A keyword means nothing here. The message says what to write instead.
+        DataError: The same setting is given under two names, or a limit is not a whole number.
 
     Examples:
         >>> own_keywords({"max_samples": 5, "device": "cpu"}, {"limit"})
@@ -235,10 +237,15 @@ def own_keywords(given: Mapping[str, Any], known: Collection[str]) -> dict[str, 
 
 
 def with_own_names(given: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
-    """Return keywords with those of other libraries under Snellen's own names; keywords without an equal stay.
+    """Return keywords under Snellen's own names where they have the name of another library. Unknown ones stay as they
+    are.
+
+    Args:
+        given: The keywords of a call and their values.
+        known: The names that the called function has.
 
     Raises:
-        DataError: A keyword is given under two names.
+        DataError: The same setting is given under two names.
 
     Examples:
         >>> with_own_names({"metric": "anls"}, {"metrics"})
@@ -269,7 +276,14 @@ _OPTION_NAMES = {
 
 
 def _with_generation(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return keywords with the settings of a table of generation among them."""
+    """Return keywords in which a dict of settings is replaced by the settings themselves.
+
+    For example, `generation_kwargs={"max_new_tokens": 64}` becomes `max_new_tokens=64`. Such a dict may also be a
+    text, as in `"max_new_tokens=64,temperature=0"`.
+
+    Raises:
+        DataError: The value is neither a dict nor such a text.
+    """
     keywords: dict[str, Any] = {}
     for name, value in given.items():
         is_table = name in GENERATION or name in MODEL_ARGUMENTS
@@ -288,7 +302,9 @@ def _with_generation(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _number_of(text: str) -> Any:
-    """Return a text as the number or truth value that it is; any other as it is."""
+    """Return the number or truth value that a text stands for: 5 for `5`, True for `true`. Other texts are returned as
+    they are.
+    """
     with suppress(ValueError):
         return int(text)
     with suppress(ValueError):
@@ -320,15 +336,15 @@ def _unknown_keyword(name: str, known: Collection[str]) -> UnknownNameError:
 
 
 def with_model_options(model: Any, options: Mapping[str, Any]) -> Any:
-    """Return a model string with options that were given as keywords.
+    """Add options that were given as keywords to a model string.
 
     Args:
-        model: A model string or an object.
-        options: Values by option; `server` is an address.
+        model: A model string. An object is returned unchanged if there are no options.
+        options: The options by name. `server` is the address of a server.
 
     Raises:
-        UnknownNameError: The model is an object, which has its own settings.
-        ModelError: The model has no scheme.
+        UnknownNameError: The model is an object, whose settings are chosen where it is made.
+        ModelError: An address is given, but the model string has no scheme such as `openai:`.
 
     Examples:
         >>> with_model_options("openai:gpt-4o", {"server": "http://localhost:8000/v1", "timeout": 30})
@@ -357,7 +373,7 @@ def with_model_options(model: Any, options: Mapping[str, Any]) -> Any:
 
 
 def _as_option(value: Any) -> Any:
-    """Return the value of an option as model strings have it, also for a dtype or a device of torch."""
+    """Return the value of an option as it is written in a model string: `bfloat16` for `torch.bfloat16`."""
     if type(value).__module__.partition(".")[0] == "torch":
         return str(value).removeprefix("torch.")
     return value

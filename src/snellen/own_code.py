@@ -15,15 +15,17 @@ _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def names_in_file(path: Path, kind: CodeKind = "") -> list[str]:
-    """Return the public functions and classes at the top level of a Python file, which is parsed and not imported.
+    """Return the names of the public functions and classes at the top level of a Python file, without running the
+    file.
 
     Args:
         path: The file.
-        kind: If given, only what could be that: a model is a function `f(question, images)` or a class with `generate`,
-            a metric is a function `f(reply, references)`. Where nothing could be, all names are returned.
+        kind: `model` or `metric` to return only names that could be one, judged by parameters and methods. A model
+            is a function `f(question, images)` or a class with `generate`; a metric is a function `f(reply,
+            references)`. If nothing in the file could be one, all names are returned.
 
     Returns:
-        The names in the order of the file; empty if it cannot be read or parsed.
+        The names in the order of the file; an empty list if the file cannot be read or parsed.
     """
     try:
         tree = ast.parse(path.read_bytes())
@@ -38,7 +40,11 @@ def names_in_file(path: Path, kind: CodeKind = "") -> list[str]:
 
 
 def _fits(node: _Definition, kind: CodeKind) -> bool:
-    """Return whether a definition could be of a kind, judged by its parameters or methods."""
+    """Return whether a function or class could be a model or a metric, judged by its parameters or methods.
+
+    A function fits if it can be called with two arguments; a metric may also take three, with the question. A class
+    fits as a model if it has a method such as `generate`, or a base class, which may have it.
+    """
     if not kind:
         return True
     if isinstance(node, ast.ClassDef):
@@ -51,11 +57,16 @@ def _fits(node: _Definition, kind: CodeKind) -> bool:
 
 
 def code_hint(text: str, kind: CodeKind = "") -> str:
-    """Return how to name code in the file that a text means; empty if it means no Python file.
+    """Return a hint at how to write the name of code in a file, for a text such as `my_file.py` without `:NAME`.
+
+    For example `write my_file.py:brevity`, or `there is no file my_file.py; check the path`.
 
     Args:
-        text: What was given instead of `my_file.py:NAME`: `my_file.py`, `my_file.py:`, `my_file` or `my_file:NAME`.
-        kind: What the code is wanted for, so that helpers in the same file are not named.
+        text: What the user wrote: `my_file.py`, `my_file.py:`, `my_file` or `my_file:NAME`.
+        kind: What the code is meant to be, so that helper functions in the same file are not suggested.
+
+    Returns:
+        The hint; empty if the text is not the name of a Python file.
     """
     module, _, name = text.partition(":")
     is_file_name = module.endswith(".py")

@@ -327,8 +327,11 @@ class Decoding(Struct, frozen=True, gc=False, omit_defaults=True):
             force_setattr(self, name, default if value == default else value)
 
     def _is_plain(self) -> bool:
-        """Whether there is nothing to convert, as in what our own code gives: small whole numbers and empty tuples that
-        equal a default are that very object, of other numbers one may be another."""
+        """Return whether no value has to be converted, which is the usual case and saves time.
+
+        All values must have the right type already. In addition, a float that equals its default must be the same
+        object as the default, so that it is left out of the JSON.
+        """
         _, temperature, top_p, *_ = self.__struct_defaults__
         return (
             type(self.max_new_tokens) is type(self.seed) is int

@@ -337,11 +337,11 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "audit": "snellen.analysis.corrections:AUDIT_FILE",
         "labels": "snellen.scoring.reply_labels:LABELS_FILE",
     },
-    # Called one after the other with a run and its rows, before these are put on a printed scale.
+    # Functions of a run and its results. Each is called in turn before results are converted to a paper's scale.
     "corrections": {},
-    # What `snellen score --judge-calibrate` says of the judges before they are believed.
+    # What `snellen score --judge-calibrate` prints about the judges, so that the user can decide whether to trust them.
     "calibrations": {},
-    # What `snellen report BENCHMARK` writes; `datasheet` is the one that is asked for.
+    # What `snellen report BENCHMARK` writes. The command looks for the name `datasheet`.
     "benchmark_reports": {},
     # What `snellen list NAME` shows, besides the lists of the harness.
     "listings": {},
@@ -357,13 +357,15 @@ _OF_LAB: dict[Group, tuple[str, ...]] = {
     "readers": ("acuity", "jury"),
     "checks": ("blind", "jury"),
 }
-"""Names that files and flags may hold and that the package snellen-lab brings."""
+"""Names that may occur in files and flags, but exist only if the package snellen-lab is installed."""
 FILE_MODULE = "snellen_suite_module:"
-"""Begins the module name of code that was loaded from a file, whose path follows."""
+"""Code that was loaded from a file is a module whose name is this prefix and the path of the file."""
 _HOOKS = "snellen.catalogue.loading:hook_targets"
-"""Gives what suites add to a group. A string, since the suites themselves are found through this registry."""
+"""Function that returns what suites add to a group.
+
+It is imported late, because suites are found through this registry and import it."""
 _FOLDERS = "snellen.catalogue.loading:folders_named"
-"""Gives the folders that a user names, on which alone it depends what suites add in a process."""
+"""Function that returns the suite folders that the user chose. What suites add changes only if these change."""
 
 
 def register(group: Group, name: str, target: Any) -> None:
@@ -377,18 +379,26 @@ def names(group: Group) -> list[str]:
 
 
 def targets(group: Group) -> dict[str, Any]:
-    """Return the targets of a group by name: those of this process first, then those of other packages and of suites."""
+    """Return what each name of a group stands for: an object, or the text `module:attribute` of one that is imported
+    later.
+
+    Names that were registered in this process come first and take precedence over those of other packages and
+    suites.
+    """
     own = _NAMES[group]
     return {**own, **_added(group), **own}
 
 
 def of_other_packages() -> dict[Group, list[str]]:
-    """The names that other packages add by entry points, by group."""
+    """Return the names that other installed packages add to each group by entry points, in alphabetical order."""
     return {group: sorted(_entry_points(group)) for group in _NAMES}
 
 
 def key_of_targets(group: Group) -> Hashable:
-    """Return a value that changes whenever `targets(group)` does, but costs less: a key for caches of them."""
+    """Return a value that changes whenever the result of `targets(group)` does.
+
+    It costs less than `targets` and can be hashed, so it serves as a key for caches.
+    """
     own: Hashable = tuple(_NAMES[group].items())
     try:
         hash(own)
@@ -401,19 +411,21 @@ def key_of_targets(group: Group) -> Hashable:
 
 
 def own_targets(group: Group) -> Mapping[str, Any]:
-    """The names that Snellen itself gives."""
+    """Return what each name stands for, without the names that other packages and suites add."""
     return _NAMES[group]
 
 
 def singular(group: str) -> str:
-    """The singular of a group's name, for error messages."""
+    """Return the singular of a group's name for messages: `table_forms` gives `table form`."""
     return (f"{group[:-3]}y" if group.endswith("ies") else group[:-1]).replace("_", " ")
 
 
 def find_registered(group: Group, name: str) -> Any:
-    """The object behind a name, imported now.
+    """Return the object that a name of a group stands for; it is imported now if it was not before.
 
-    Raises UnknownNameError with a suggestion, HookError for what cannot be imported.
+    Raises:
+        UnknownNameError: There is no such name. The message suggests a similar one.
+        HookError: The code of the object cannot be imported.
 
     Examples:
         >>> find_registered("metrics", "accuracy").names[0]
@@ -435,7 +447,11 @@ def find_registered(group: Group, name: str) -> Any:
 
 
 def _misspelt_code(group: Group, name: str) -> UnknownNameError | None:
-    """Return the error for a name that means code of the user but is not written as `my_file.py:NAME`."""
+    """Return the error for a name that seems to mean the user's own code, but is not written as `my_file.py:NAME`.
+
+    Returns:
+        The error, which says how to write it; None if the name does not look like code.
+    """
     if group not in ("metrics", "extractors") or not (":" in name or name.endswith(".py")):
         return None
     kind = singular(group)
@@ -447,20 +463,21 @@ def _misspelt_code(group: Group, name: str) -> UnknownNameError | None:
 
 
 def names_code(target: str) -> bool:
-    """Return whether a registered target is code of the user: an object in a file, or in a module outside Snellen."""
+    """Return whether the target of a name, such as `my_package.module:NAME`, is outside of Snellen's own modules."""
     return not target.startswith("snellen.")
 
 
 def is_code(name: str) -> bool:
-    """Return whether a name is `my_file.py:NAME` or `package.module:NAME`, an object in code of the user."""
+    """Return whether a name is written as `my_file.py:NAME` or `package.module:NAME`, which means code of the user."""
     module, colon, attribute = name.rpartition(":")
     return bool(colon) and attribute.isidentifier() and (module.endswith(".py") or "." in module)
 
 
 def code_name(name: str) -> str:
-    """Return `my_file.py:NAME` for `my_file:NAME` if that file is in the current folder; any other name as it is.
+    """Add the missing `.py` to `my_file:NAME` if there is a file `my_file.py` in the current folder.
 
-    Only for names that the user of this process wrote, as for `register_code`.
+    Any other name is returned unchanged. Call this only for names that the user of this process wrote (see
+    `register_code`).
     """
     module, _, attribute = name.partition(":")
     is_module = module.isidentifier() and attribute.isidentifier()
@@ -473,7 +490,7 @@ def code_attribute(name: str) -> str:
 
 
 def code_target(name: str) -> str:
-    """Return `my_file.py:NAME` with the path of the file, and `package.module:NAME` unchanged.
+    """Replace the file in `my_file.py:NAME` by its absolute path. `package.module:NAME` is returned unchanged.
 
     Raises:
         UnknownNameError: There is no such file.
@@ -491,14 +508,14 @@ def code_target(name: str) -> str:
 
 
 def register_code(group: Group, name: str) -> None:
-    """Register the object that `my_file.py:NAME` or `package.module:NAME` names under NAME.
+    """Register code of the user under its short name: `my_file.py:brevity` becomes the metric `brevity`.
 
-    Only for names that the user of this process wrote: a run or benchmark from elsewhere may contain any name, and its
-    code must not be imported. Does nothing for other names.
+    Names of other forms are ignored. Call this only for names that the user of this process typed. A run or
+    benchmark that somebody else made may contain any name, and its code must not be imported.
 
     Raises:
         UnknownNameError: There is no such file.
-        DataError: NAME is the name of something else.
+        DataError: The short name already belongs to something else.
     """
     if not is_code(name):
         return
@@ -512,22 +529,33 @@ def register_code(group: Group, name: str) -> None:
 
 
 def _is_from(registered: Any, target: str) -> bool:
-    """Return whether an object was made from the function that a target names, as a judge is before it is a metric."""
+    """Return whether a registered object was made from the function that a target names.
+
+    A function may be wrapped when it is registered. For example, a judge `my_file.py:kind` is stored as a metric
+    object with the function in its attribute `measure`.
+
+    Args:
+        registered: The object.
+        target: The function as `FILE.py:NAME` or `package.module:NAME`.
+    """
     function = inspect.unwrap(getattr(registered, "measure", registered))
     module = str(getattr(function, "__module__", "")).removeprefix(FILE_MODULE)
     return f"{module}:{getattr(function, '__name__', '')}" == target
 
 
 def register_scoring_code(metrics: Iterable[str], extractor: str) -> None:
-    """Register metrics and an extractor in code of the user, as `register_code` does."""
+    """Register the metrics and the extractor among these names that are code of the user (see `register_code`)."""
     for metric in metrics:
         register_code("metrics", metric)
     register_code("extractors", extractor)
 
 
 def loadable(group: Group) -> dict[str, Any]:
-    """All that the names of a group stand for, in the order of `targets`, imported now. What others brought and cannot
-    be imported is left out, with a warning: commands that look at all go on without it."""
+    """Import all objects of a group, and return them by name, in the order of `targets`.
+
+    A command that lists a whole group must not fail because of one broken package. So objects of other packages
+    that cannot be imported are left out with a warning; one of Snellen's own raises HookError.
+    """
     loaded = {}
     for name in targets(group):
         try:
@@ -540,7 +568,16 @@ def loadable(group: Group) -> dict[str, Any]:
 
 
 def load_hook(what: str, target: str) -> Any:
-    """The object `module:attribute`, which others may have written. Raises HookError, naming it as `what`."""
+    """Import the object `module:attribute`, which may be code that somebody else wrote.
+
+    Args:
+        what: What the object is, for the message of an error, such as "the metric 'brevity'".
+        target: The object.
+
+    Raises:
+        HookError: Any error in the code, because importing runs it.
+        MissingExtraError: Snellen's own code needs a package that is not installed.
+    """
     try:
         if target.startswith("snellen."):
             with naming_missing_packages(what):

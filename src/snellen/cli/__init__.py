@@ -292,7 +292,10 @@ class _VerbGroup(click.Group):
         return [verb for verbs in _sections().values() for verb in verbs]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of a verb, importing its module only now; None for an unknown verb."""
+        """Return the command of a verb such as `run`, or None for an unknown verb.
+
+        The module of the command is imported only now, so that `snellen` starts fast.
+        """
         if cmd_name not in _OWN_VERBS and cmd_name not in installed_verbs():
             return None
         if cmd_name in _OWN_VERBS:
@@ -324,15 +327,15 @@ class _VerbGroup(click.Group):
     def _unknown_verb(
         self, ctx: click.Context, word: str, arguments: Sequence[str]
     ) -> UnknownNameError:
-        """Return the error for an unknown command, which says what to write instead.
+        """Return the error for an unknown command, with a message that says what to write instead.
 
-        This may be the package to install, the verb with this meaning, or the line that does what the command of
-        another harness does.
+        For example, it names the package that has the command, a command of Snellen with the same meaning, or the
+        whole line that does what a command of another harness does.
 
         Args:
             ctx: The context of the command line.
             word: The unknown command.
-            arguments: The words behind it.
+            arguments: The words after it.
         """
         from snellen.registry import unknown_name
 
@@ -424,10 +427,10 @@ def cli(ctx: click.Context, debug: bool, suites: tuple[str, ...]) -> None:
 
 
 def _how_to_unpack(words: Sequence[str]) -> str:
-    """Return how to unpack a file that `snellen pack` wrote, as a part of an error message.
+    """Return how to unpack a file that was made by `snellen pack`, as a part of an error message.
 
     Args:
-        words: The arguments of the command, among which the file may be.
+        words: The arguments of the command. If one of them is such a file, the text names it.
     """
     from snellen.formats.packed_files import RECEIVED, how_to_unpack
 
@@ -463,7 +466,11 @@ def _format_warning(
     lineno: int,
     line: str | None = None,
 ) -> str:
-    """Return a warning as it is printed. A warning about a suite has one line without a source location."""
+    """Return a warning as it is printed.
+
+    A warning about a suite is one line without the location in the source code, because it is not about the user's
+    code.
+    """
     if issubclass(category, SuiteWarning):
         return f"snellen: {strip_controls(str(message))}\n"
     return _DEFAULT_FORMAT_WARNING(message, category, filename, lineno, line)
@@ -606,13 +613,13 @@ _TABLE_FORMATS = ("csv", "json", "parquet", "html", "md", "tex")
 
 
 def _report_line(words: Sequence[str]) -> str:
-    """Translate `snellen export RUN --format csv` to the command `snellen report` that writes such a file.
+    """Return the `snellen report` command that does what a user tried with `snellen export RUN --format csv`.
 
     Args:
-        words: The words of the command line, with `export` among them.
+        words: The words of the command line, including `export`.
 
     Returns:
-        The command; empty if the format is not one of `snellen report`.
+        The command; empty if `snellen report` does not write the format either.
 
     Examples:
         >>> _report_line("export runs/x --format csv --output x.csv".split())
@@ -636,15 +643,15 @@ def _report_line(words: Sequence[str]) -> str:
 
 
 def _hint_for_flag(verb: str, flag: str, words: Sequence[str]) -> str:
-    """Return what to write instead of a flag that a verb does not have.
+    """Return what to write instead of a flag that a command does not have.
 
     Args:
-        verb: The verb; `snellen` if the flag is before the verb, or there is none.
-        flag: The flag, which may be one of another tool.
-        words: All words of the command line, from which the correct command is made if possible.
+        verb: The command, such as `run`; `snellen` if the flag is before the command, or there is no command.
+        flag: The flag, which may exist in another tool.
+        words: All words of the command line. If possible, the hint is the corrected command.
 
     Returns:
-        The hint, as a part of an error message; empty if the flag is not known from another tool.
+        The hint, as a part of an error message; empty if nothing is known about the flag.
     """
     usual_hint = _FLAGS_OF_OTHER_TOOLS.get(f"{verb} {flag}", "")
     if not usual_hint and verb in ("build", "export"):
@@ -665,18 +672,26 @@ def _hint_for_flag(verb: str, flag: str, words: Sequence[str]) -> str:
 
 
 def _is_possible(hint: str, verb: str) -> bool:
-    """Return whether a verb has the flag that a hint such as `use `--runs FOLDER`` begins with, if it begins with one."""
+    """Return whether a hint that begins with a flag, such as `use `--runs FOLDER``, can be followed for a command.
+
+    It can if the command has the flag. A hint that does not begin with a flag is always possible.
+    """
     named = re.match(r"use `(--[\w-]+)", hint)
     return named is None or verb == "snellen" or named[1] in _flags_of(verb)
 
 
 def _hint_from_line(verb: str, flag: str, words: Sequence[str]) -> str:
-    """Return what to write for a flag that another verb has, or that is part of a name; empty if it is neither.
+    """Return what to write instead of a flag that `build` or `export` does not have, but another command does.
+
+    `--split` and `--subset` are not flags of any command, but part of a name; for these, the name is returned.
 
     Args:
         verb: `build` or `export`.
         flag: The flag.
         words: All words of the command line.
+
+    Returns:
+        The hint; empty if none of this applies.
 
     Examples:
         >>> _hint_from_line("build", "--split", "build photos --split test".split())
@@ -702,7 +717,13 @@ def _hint_from_line(verb: str, flag: str, words: Sequence[str]) -> str:
 
 
 def _first_argument(verb: str, words: Sequence[str], flag: str) -> str:
-    """Return the first word that is neither a flag nor the value of one, `flag` included; empty if there is none."""
+    """Return the first word that is neither a flag nor the value of a flag; empty if there is none.
+
+    Args:
+        verb: The command, whose flags with values are known.
+        words: The words after the command.
+        flag: Another flag, which the command does not have, and which has a value.
+    """
     flags_with_value = {name for name, has_value in _flags_of(verb).items() if has_value}
     flags_with_value.add(flag)
     previous = ""
@@ -714,7 +735,7 @@ def _first_argument(verb: str, words: Sequence[str], flag: str) -> str:
 
 
 def _value_of(words: Sequence[str], flag: str) -> str:
-    """Return the word behind a flag, or behind its equals sign; empty if there is none."""
+    """Return the value of a flag, written as `--flag value` or `--flag=value`; empty if there is none."""
     for number, word in enumerate(words):
         if word.startswith(f"{flag}="):
             return word.removeprefix(f"{flag}=")
@@ -724,13 +745,15 @@ def _value_of(words: Sequence[str], flag: str) -> str:
 
 
 def _hint_without_verb(words: Sequence[str]) -> str:
-    """Return the `snellen run` command for a line of another harness, or for one with flags before `run`.
+    """Return the `snellen run` command for a line that lacks the command, such as `snellen --model hf ...`.
+
+    It may be a line of another harness, or have flags before the word `run`.
 
     Args:
         words: All words of the command line.
 
     Returns:
-        The hint; empty if no command can be made of the words.
+        The hint; empty if the words cannot be translated.
     """
     from snellen.cli.other_harnesses import translate_line
 
@@ -751,7 +774,7 @@ def _hint_for_run(flag: str, words: Sequence[str], usual_hint: str) -> str:
     Args:
         flag: The flag.
         words: All words of the command line.
-        usual_hint: The hint for this flag if no command can be made of the words.
+        usual_hint: The hint for this flag. It is returned if no complete command can be made of the words.
     """
     from snellen.cli.other_harnesses import LATER, MODEL_OPTIONS, line_to_build, translate_line
 
@@ -790,12 +813,12 @@ def _hint_for_run(flag: str, words: Sequence[str], usual_hint: str) -> str:
 
 
 def _line_with_flag(verb: str, flag: str, words: Sequence[str]) -> str:
-    """Return the command with another verb that has a flag, such as `snellen build mine.tsv --images pictures`.
+    """Return the command that has the flag which the user typed, such as `snellen build mine.tsv --images pictures`.
 
     Args:
-        verb: The verb.
-        flag: Its flag, which the user typed for a verb that does not have it.
-        words: The words behind the verb that the user typed, among which a file may be.
+        verb: The command that has the flag.
+        flag: The flag, which the user typed for another command.
+        words: The words that the user typed after that command. The first file among them is used.
     """
     files = [word for word in words if Path(word).suffix and Path(word).is_file()]
     file = files[0] if files else "FILE"
@@ -857,7 +880,7 @@ def _is_from_other_code(error: BaseException) -> bool:
 
 
 def _format_usage_error(error: click.ClickException) -> str:
-    """Return the message of an error in what the user typed, in one line, with the command that shows the help."""
+    """Return the message of an error in the command line as one line, with the command that shows the help."""
     message = " ".join(strip_controls(error.format_message()).split()).removesuffix(".")
     context = error.ctx if isinstance(error, click.UsageError) else None
     hint = f" (see `{context.command_path} --help`)" if context else ""

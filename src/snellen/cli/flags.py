@@ -75,7 +75,9 @@ class FloatParameter(click.FloatRange):
 
 
 def _between(numbers: click.IntRange | click.FloatRange) -> str:
-    """Return the bounds of a parameter type as a part of a message, such as ` from 1 to 8`; empty without bounds."""
+    """Return the allowed range of a number as a part of a message, such as ` from 1 to 8`; empty if there are no
+    limits.
+    """
     least = numbers.min
     most = numbers.max
     if least is not None and most is not None:
@@ -101,8 +103,8 @@ def parse_price(
     """Parse prices per million tokens, such as `0.15,0.6` or `3,15,0.3,3.75`.
 
     Returns:
-        Two to four prices: of input, of output, of input that is read from the provider's cache, and of input that is
-        stored in it. None if the flag is not given.
+        Two to four prices: of input, of output, of input that is read from the provider's cache, and of input that
+        is stored in that cache. None if the user did not give the flag.
     """
     if not text:
         return None
@@ -306,17 +308,20 @@ def field_flags(
     unless: str = "",
     has_negations: bool = True,
 ) -> Callable[[CommandT], CommandT]:
-    """Return a decorator that gives a command a flag for each field of a record.
+    """Return a decorator that adds a flag to a command for each field of a settings record.
 
-    The command receives None, or an empty tuple, for a flag that the user did not give.
+    For a flag that the user did not give, the command receives None (or an empty tuple if the flag can be
+    repeated), so that it can tell the default from a typed value.
 
     Args:
-        form: The record.
-        names: Fields to use. By default all.
+        form: The type of the record, such as `ScoringSpec`.
+        names: Fields to add. By default all.
         but: Fields to leave out.
-        prefix: Prefix of the flags and of the parameters of the command, such as `judge_`.
-        unless: What holds without the flag, for its help. By default the default of the record.
-        has_negations: Whether switches have a negation (`--no-strict`), which fields need that a file may set.
+        prefix: Prefix of the flags and of the command's parameters, such as `judge_`.
+        unless: Text for the help that says what happens without the flag. By default it is the default of the
+            field.
+        has_negations: Whether a switch also has the opposite flag (`--no-strict`). It is needed if a settings file
+            can turn the switch on.
 
     Examples:
         >>> @field_flags(ScoringSpec, ("metrics",))
@@ -341,13 +346,13 @@ def field_flags(
 def _flag(
     field: RecordField, prefix: str, unless: str, has_negation: bool
 ) -> Callable[[CommandT], CommandT]:
-    """Return click's option for a field of a settings record.
+    """Return the decorator that adds the flag of one field of a settings record to a command.
 
     Args:
-        field: The field, whose type, help and default the option gets.
-        prefix: Put before the flag and the parameter's name, such as `judge_`.
-        unless: Text for the default, where it is not the field's own.
-        has_negation: Whether a switch also has a `--no-` form.
+        field: The field, which has the type, help and default of the flag.
+        prefix: Prefix of the flag and of the parameter, such as `judge_`.
+        unless: Text for the help that says what happens without the flag; by default the default of the field.
+        has_negation: Whether a switch also has the opposite flag, such as `--no-strict`.
     """
     option = field.option
     is_switch = field.type is bool
@@ -441,11 +446,11 @@ subset_flags = field_flags(SubsetSpec, has_negations=False)
 
 
 def flags_on_line(only: Collection[str] = (), but: Collection[str] = ()) -> list[str]:
-    """Return the flags that the user wrote on the command line, such as `--limit`.
+    """Return the flags that the user typed, such as `--limit`, and not those that have their default.
 
     Args:
         only: Names of the parameters to look for. By default all.
-        but: Names of parameters to ignore.
+        but: Names of parameters to ignore, if `only` is empty.
     """
     context = click.get_current_context()
     flags: list[str] = []
@@ -507,7 +512,7 @@ def flags_given(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_given_once(metrics: Sequence[str], judges: Sequence[str]) -> None:
-    """Raise DataError if a judge is given with `--metric`, or with both `--metric` and `--judge`."""
+    """Raise DataError if the user gave a judge with `--metric`, or the same one with both `--metric` and `--judge`."""
     for metric in metrics:
         name = judging_code(metric)
         if name:
@@ -532,10 +537,10 @@ def judge_from_flags(flags: Mapping[str, Any]) -> JudgeSpec:
 
 
 def column_flags(texts: Sequence[str]) -> dict[str, list[str]]:
-    """Return the names of columns by role, from the values of `--column` flags such as `image=Foto`.
+    """Return the columns that the user named by `--column` flags: `image=Foto` gives `{"image": ["Foto"]}`.
 
     Raises:
-        DataError: A value does not have this form.
+        DataError: A text is not written as ROLE=COLUMN.
     """
     columns: dict[str, list[str]] = {}
     for text in texts:

@@ -155,11 +155,15 @@ class TranslatedLine(Struct, frozen=True):
 def translate_line(
     words: Sequence[str], known: Mapping[str, bool] = MappingProxyType({})
 ) -> TranslatedLine:
-    """Translate words with flags of another harness to a `snellen run` command.
+    """Translate a command line of another harness to a `snellen run` command.
 
     Args:
-        words: The words behind `snellen run`.
-        known: For each flag of `snellen run`, whether it has a value. Other flags are translated, or left out.
+        words: The words of the command line, without the program.
+        known: The flags of `snellen run`, and whether each has a value. Flags that are not among them are
+            translated if they have a counterpart, and otherwise left out.
+
+    Returns:
+        The command, and what was left out of it. The command is empty if no flag is one of another harness.
 
     Examples:
         >>> line = "--model hf --model_args pretrained=org/name,dtype=float32 --tasks pope,mme --nproc 4"
@@ -228,7 +232,7 @@ def translate_line(
 
 
 def _parse_pairs(values: Sequence[str]) -> dict[str, str]:
-    """Return settings that are given as `NAME=VALUE`, between commas, by name. Other parts are ignored."""
+    """Return settings that are written as `NAME=VALUE,NAME=VALUE`, by name. Parts without an equals sign are ignored."""
     settings = {}
     for text in values:
         for pair in text.split(","):
@@ -258,12 +262,15 @@ def _generation_flags(settings: Mapping[str, str], left_out: list[str]) -> list[
 
 
 def _is_unusable(flag: str, values: Sequence[str], known: Collection[str]) -> bool:
-    """Return whether `snellen run` does not have a flag, or cannot use its value.
+    """Return whether a flag has to be left out, because `snellen run` does not have it or cannot use its value.
+
+    For example, `--limit 0.1` cannot be used, because a limit is a whole number of samples.
 
     Args:
-        flag: The flag, by its name in Snellen.
-        values: The words behind it.
-        known: The flags of `snellen run`; empty if they are not known.
+        flag: The flag, under its name in Snellen.
+        values: The words after it.
+        known: The flags of `snellen run`; if empty, only the flags that have a name in another harness count as
+            known.
     """
     if flag in ("--limit", "--seed", "--few-shot"):
         is_number = len(values) == 1 and values[0].isdecimal()
@@ -274,7 +281,7 @@ def _is_unusable(flag: str, values: Sequence[str], known: Collection[str]) -> bo
 
 
 def _describe_left_out(flag: str, values: Sequence[str]) -> str:
-    """Return a flag without a counterpart in `snellen run` and its values, with what to do instead if that is known."""
+    """Return a flag and its values as a text for the list of what was left out, if possible with what to do instead."""
     flag_text = shlex.join([flag, *values])
     if flag in LATER:
         advice = LATER[flag].format(shlex.join(values) or "NUMBER")
@@ -289,7 +296,7 @@ def line_to_build(flag: str, words: Sequence[str]) -> str:
 
     Args:
         flag: The flag.
-        words: The words behind `snellen run`, among which the table may be.
+        words: The words after `snellen run`. The first file among them is taken for the table.
 
     Returns:
         The command; empty if the flag does not name a column.
@@ -321,14 +328,17 @@ def _group_by_flag(
 ) -> list[tuple[str, list[str]]]:
     """Group the words of a command line by the flag that they belong to.
 
-    A flag for models or benchmarks takes all words up to the next flag, as in `--data A B`. Other flags take one word.
+    For example, `hf:x --data A B --limit 5 pope` gives `("", ["hf:x"])`, `("--data", ["A", "B"])`, `("--limit",
+    ["5"])` and `("", ["pope"])`. A flag for models or benchmarks takes all words up to the next flag, and any other
+    flag one word.
 
     Args:
         words: The words.
-        known: Flags that are known to have a value, or to have none. Without this, a flag is taken to have one.
+        known: Whether a flag has a value, by flag. Flags that are not among these are assumed to have one.
 
     Returns:
-        Each flag, with hyphens for underscores, and its values. Words that do not belong to a flag follow an empty one.
+        Pairs of a flag, with hyphens in place of underscores, and its values. The flag is empty for words that
+        belong to none.
     """
     flags: list[tuple[str, list[str]]] = [("", [])]
     for word in words:
@@ -350,7 +360,7 @@ def _group_by_flag(
 
 
 def _split_names(values: Sequence[str]) -> list[str]:
-    """Return names that are given one by one or with commas between them. Paths and model strings are not split."""
+    """Return names that were given as separate words or with commas between them. Paths and model strings stay whole."""
     names: list[str] = []
     for value in values:
         is_single_name = Path(value).exists() or "?" in value or "://" in value
@@ -370,12 +380,13 @@ def _is_served(models: Sequence[str], options: Mapping[str, str]) -> bool:
 
 
 def _model_strings(models: Sequence[str], options: dict[str, str]) -> list[str]:
-    """Return Snellen's model strings for models of another harness.
+    """Return Snellen's model strings for models of another harness: `hf` with `pretrained=org/name` gives
+    `hf:org/name`.
 
     Args:
-        models: Names of models, or of classes of models, such as `hf` and `vllm`.
-        options: Options of the models. The checkpoint may be among them, as `pretrained`, and an address, as
-            `base_url`.
+        models: Names of models, or of the harness's classes of models, such as `hf` and `vllm`.
+        options: Options of the models. They may include the checkpoint, as `pretrained`, and the address of a
+            server, as `base_url`.
     """
     options = dict(options)
     address = options.pop("base_url", "")

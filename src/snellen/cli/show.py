@@ -98,11 +98,12 @@ def announce_next(*steps: str) -> None:
 
 
 def announce_next_of_runs(runs: Sequence[Path], given: Sequence[Path] = ()) -> None:
-    """Say how to look at runs, and how to get their replies as a table or, of several, their differences.
+    """Print what to do next with runs: how to look at them, then how to compare several, or get the replies of one as
+    a table.
 
     Args:
         runs: The folders of the runs.
-        given: What the user typed for them, which is shorter if it is a folder of runs.
+        given: What the user typed for them. It is shorter if that is a folder which contains the runs.
 
     Examples:
         >>> announce_next_of_runs([Path("runs/a")])
@@ -311,15 +312,19 @@ MAX_UNBROKEN = 24
 
 
 def _column_widths(columns: Sequence[Sequence[str]], room: int, gap: int = COLUMN_GAP) -> list[int]:
-    """Return the widths of as many columns as fit without breaking a word, and of two at least.
+    """Return the widths of the columns of a table that fit into a line, in characters.
 
-    The first column is as wide as its cells, which users type again. The others need the width of their longest word;
-    the room that is left is divided among those whose cells are longer.
+    Columns that do not fit are left out at the end, but at least two are shown. A column fits if its longest word
+    does. The first column, whose cells users copy, is as wide as its longest cell. The space that is left is
+    divided among the columns whose cells are longer than their longest word.
 
     Args:
-        columns: Texts of each column, its heading first.
-        room: Characters of a line.
-        gap: Characters between columns.
+        columns: Texts of each column, with its heading first.
+        room: Width of the line.
+        gap: Space between columns.
+
+    Returns:
+        One width for each column that is shown.
     """
     full_widths = []
     least_widths = []

@@ -20,15 +20,15 @@ verify_flag = click.option(
 
 
 def verify_runs(runs: Sequence[Path], signers: Path | None, *, with_scores: bool) -> None:
-    """Check the signatures of runs if the flag is given, and say who signed each of them.
+    """Check who signed each of the runs, and print it. Does nothing if the user did not give `--verify`.
 
     Args:
         runs: Folders of runs.
-        signers: File of trusted public keys; None if the flag is not given, so that nothing is checked.
-        with_scores: Whether stored scores must be the signed ones, because the verb shows them.
+        signers: File with the public keys that the user trusts; None without the flag.
+        with_scores: Whether the scores must be signed, too, because the command shows them.
 
     Raises:
-        DataError: A run is not signed, not by a key in the file, or differs from what was signed.
+        DataError: A run is not signed, is signed by another key, or was changed after it was signed.
     """
     if signers is None:
         return

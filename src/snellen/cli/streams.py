@@ -20,7 +20,7 @@ class OutputError(OSError):
 
 
 class _Output(io.TextIOWrapper):
-    """Standard output, whose errors are distinguished from those of files."""
+    """Standard output whose write errors can be told from errors of other files, because they are `OutputError`."""
 
     def write(self, text: str, /) -> int:
         """Write text; an OSError becomes an OutputError, which is told apart from errors of other files."""
@@ -51,7 +51,8 @@ class _Messages(io.TextIOWrapper):
 
 
 def guard_streams() -> None:
-    """Replace the standard streams by streams whose errors `main` can recognise, also if a stream is closed.
+    """Replace the standard streams by others whose errors `main` can recognise, even if the shell has closed one of
+    them.
 
     Characters that cannot be encoded, such as an unpaired surrogate, are replaced in the output.
     """
@@ -69,10 +70,10 @@ def guard_streams() -> None:
 
 
 def _settings(stream: Any, descriptor: int) -> dict[str, Any]:
-    """Return arguments for a text stream that writes to the same file as a standard stream.
+    """Return the arguments for a new text stream that takes the place of a standard stream.
 
     Args:
-        stream: The standard stream, which cannot be used afterwards; None if it is closed.
+        stream: The standard stream, which must not be used any more; None if it is closed.
         descriptor: Its file descriptor.
     """
     if stream is None:

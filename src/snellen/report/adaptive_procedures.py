@@ -23,7 +23,7 @@ OF_LAB = ("acuity",)
 
 
 class AdaptiveComparison(Struct, frozen=True):
-    """A comparison of runs of one procedure.
+    """The result of comparing runs that were made by the same adaptive procedure, as tables and as JSON.
 
     Examples:
         >>> AdaptiveComparison(tables=(), records=()).tables
@@ -57,7 +57,7 @@ class AdaptiveProcedure(Struct, frozen=True, kw_only=True):
 
 
 def procedure_of(manifest: RunManifest) -> AdaptiveProcedure | None:
-    """Return the procedure that chose the questions of a run; None for any other run.
+    """Return the procedure that chose the questions of a run by earlier replies; None for an ordinary run.
 
     Raises:
         UnknownNameError: The package of the procedure is not installed.
@@ -78,10 +78,10 @@ def procedure_of(manifest: RunManifest) -> AdaptiveProcedure | None:
 
 
 def common_procedure(runs: Sequence[ScoredRun]) -> AdaptiveProcedure:
-    """Return the procedure of runs of which at least one is adaptive, without reading their replies.
+    """Return the adaptive procedure by which all of these runs were made. At least one of them must be adaptive.
 
     Raises:
-        DataError: The runs are of different kinds.
+        DataError: The runs were made by different procedures, or some are ordinary runs.
         UnknownNameError: The package of a procedure is not installed.
     """
     procedures = [procedure_of(run.manifest) for run in runs]

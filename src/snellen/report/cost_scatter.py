@@ -71,12 +71,12 @@ def cost_scatters(reported_runs: Sequence[ReportedRun]) -> list[ChartPanel]:
 
 
 def _cost_points(series: int, reported_run: ReportedRun) -> Iterator[CostPoint]:
-    """Yield the accuracy and the costs of a run for a chart, one point for each protocol.
+    """Yield a point for each protocol of a run: its accuracy and its costs.
 
     Protocols that do not measure the model, such as controls without the image, have no point.
 
     Args:
-        series: The index of the run among those of the chart, which determines its colour.
+        series: The index of the run among the runs of the chart, which determines its colour.
         reported_run: The run.
     """
     run = reported_run.run
@@ -119,11 +119,11 @@ def _costs_per_question(
 ) -> tuple[float | None, float | None, float | None]:
     """Return the price of 1,000 questions, the tokens of one question, and the seconds of one request.
 
-    Each is None if it is unknown for one of the costs.
+    Each of them is None if it is unknown for any of the given costs.
 
     Args:
         reported_run: The run, with its price per token.
-        costs: Its requests on some benchmarks.
+        costs: What its requests on some benchmarks cost.
         questions: The number of questions of these benchmarks.
     """
     price = None

@@ -35,7 +35,7 @@ COST_KINDS: tuple[CostKind, ...] = ("price", "tokens", "seconds")
 
 
 class _CostRow(Struct, frozen=True):
-    """Cost and score of one protocol of one run on one benchmark."""
+    """A row of the table of costs: what one protocol of one run on one benchmark cost, and its score."""
 
     reported_run: ReportedRun
     scored: ScoredBenchmark
@@ -77,16 +77,17 @@ class _CostRow(Struct, frozen=True):
 
 
 def cost_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
-    """Return the table "Quality and cost": one row per run, benchmark and protocol, with its score and its cost.
+    """Return the table "Quality and cost", with a row for each run, benchmark and protocol.
 
-    Cost is the number of requests and tokens, the seconds that requests took, and the price if the user gave prices. If
-    there are several runs, a column marks the rows on the Pareto front: no other row is both better and cheaper.
+    The costs are the numbers of requests and tokens, the seconds that requests took, and the price if the user gave
+    prices per token. If there are several runs, the column `front` marks rows on the Pareto front: no other row is
+    at least as good in score and cost and better in one of them.
 
     Args:
         reported_runs: The runs of the report.
 
     Returns:
-        One table; none if no run recorded its cost.
+        A list with the table; an empty list if no run recorded its costs.
     """
     rows: list[_CostRow] = []
     for reported_run in reported_runs:
@@ -117,7 +118,7 @@ def cost_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
 
 
 def _cost_rows(reported_run: ReportedRun) -> list[_CostRow]:
-    """Return a table row for each benchmark and protocol of a run: what it cost, and the headline number."""
+    """Return the table rows of a run, one for each benchmark and protocol, with the costs and the headline number."""
     rows: list[_CostRow] = []
     for cost in reported_run.run.costs:
         scored = reported_run.benchmark(cost.benchmark)
@@ -177,10 +178,15 @@ def _price_text(row: _CostRow) -> str:
 
 
 def _front_text(row: _CostRow, rows: Sequence[_CostRow]) -> str:
-    """Return `yes` if a row is on the Pareto front of its benchmark, `no` if not, or a dash if that is undefined.
+    """Return whether a row is on the Pareto front of its benchmark: `yes`, `no`, or a dash if it cannot be decided.
 
-    Cost is of the kind that most rows of the benchmark have. It is undefined for rows without this cost, if fewer than
-    two rows have it, and for controls, which do not stand for their model.
+    Rows of a benchmark are compared by score and one kind of cost: price, tokens or seconds, whichever most rows
+    have. The result is a dash if the row has no such cost, if fewer than two rows have it, or if the row is a
+    control, such as questions without their image, whose score is not the model's.
+
+    Args:
+        row: The row.
+        rows: All rows of the table.
     """
     rivals = [
         other
@@ -221,10 +227,10 @@ def _score_and_cost(rows: Sequence[_CostRow], cost_kind: CostKind) -> list[tuple
 def on_front(point: tuple[float, float], points: Sequence[tuple[float, float]]) -> bool:
     """Return whether a point is on the Pareto front of some points.
 
-    It is unless another point is at least as good in both score and cost, and better in one of them.
+    It is, unless another point is at least as good in score and cost and better in one of them.
 
     Args:
-        point: A pair of a score and a cost.
+        point: A pair of a score (higher is better) and a cost (lower is better).
         points: All points.
 
     Examples:

@@ -414,9 +414,13 @@ def _reproduction_notes(reported_runs: Sequence[ReportedRun]) -> list[str]:
 
 
 def _wording_notes(reported_runs: Sequence[ReportedRun]) -> list[str]:
-    """Return a note on the benchmarks of which no prompt with a source is declared, so that the wording is Snellen's.
+    """Return a note that names the benchmarks for which no published prompt is known, so that Snellen words the
+    questions.
 
-    A run with another set of prompts, such as that of a harness, is not asked in Snellen's words.
+    Runs with prompts that the user chose, such as those of another harness, are ignored.
+
+    Returns:
+        A list with the note; an empty list if there is no such benchmark.
     """
     runs_in_own_words = [
         reported_run for reported_run in reported_runs if _asks_by_default(reported_run)
@@ -432,7 +436,7 @@ def _wording_notes(reported_runs: Sequence[ReportedRun]) -> list[str]:
 
 
 def _asks_by_default(reported_run: ReportedRun) -> bool:
-    """Return whether a run asks as the entries declare, or in Snellen's words: with no other set of prompts."""
+    """Return whether a run used the prompts of its benchmarks or Snellen's own, and no other ones that the user chose."""
     question_specs = reported_run.run.manifest.question_specs
     if not question_specs:
         return False
@@ -443,12 +447,10 @@ def _asks_by_default(reported_run: ReportedRun) -> bool:
 def _published_number(
     reported_runs: Sequence[ReportedRun], benchmark: str
 ) -> PublishedNumber | None:
-    """Return the published numbers of a benchmark with the attempts to reproduce them.
-
-    The benchmark's specification in the first run that used the benchmark is looked up.
+    """Return what is known about the published numbers of a benchmark, and about the attempts to reproduce them.
 
     Returns:
-        None if no run used the benchmark, or if no published number of it is known.
+        The record; None if no run used the benchmark, or if no published number of it is known.
     """
     for reported_run in reported_runs:
         scored = reported_run.benchmark(benchmark)
@@ -539,9 +541,10 @@ def _side_column(metric: str) -> Column[ModelMethodRow]:
 
 
 def _side_cell(model_row: ModelMethodRow, metric: str) -> Cell:
-    """Return a cell with a number that qualifies the results of a model, such as the share of replies that were not read.
+    """Return a cell with a number that limits the results of a model, such as the share of replies that were not read.
 
-    The cell has a note if the number is over other benchmarks than the accuracy.
+    If it covers other benchmarks than the accuracy, the cell has a note that says so. Without a number, it is a
+    dash.
     """
     number = model_row.overall(metric)
     if number is None or number.estimate.value is None:

@@ -21,13 +21,16 @@ It is 1.96² p (1 - p) / 0.05² = 384 for p = 0.5, where the interval is widest 
 
 
 def wide_interval_note(reported_runs: Sequence[ReportedRun]) -> str:
-    """Return what makes the interval of a headline wide and what would narrow it; empty if no headline has a wide one.
+    """Return a note on why the interval of a headline number is wide, and what would make it narrower.
 
-    The larger part of the width is named: few questions, or replies that are read with doubt.
+    The note names the larger of two causes: few questions, or replies that are hard to read, so that it is
+    uncertain which option they choose.
 
     Args:
-        reported_runs: The runs. Of several intervals that are wide by few questions, that with the fewest images is
-            named.
+        reported_runs: The runs. If several have few questions, the note is about the one with the fewest images.
+
+    Returns:
+        The note; empty if no interval is wide.
     """
     sentences: list[str] = []
     fewest: int | None = None
@@ -56,10 +59,11 @@ def wide_interval_note(reported_runs: Sequence[ReportedRun]) -> str:
 
 
 def _is_wide_by_reading(estimate: Estimate) -> bool:
-    """Return whether sampling explains less than half of the variance of a share, so that reading adds the larger part.
+    """Return whether uncertain readings of replies make up most of the width of an interval.
 
-    The variances of sampling and of reading add up (`analysis.reading_error`). That of sampling is taken from Wilson's
-    interval for as many independent units as there are images.
+    The variance of an estimate is the sum of two parts: by sampling (few questions) and by reading
+    (`analysis.reading_error`). The result is True if sampling explains less than half of it. Its part is computed
+    from Wilson's interval with one independent unit per image.
     """
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return False
@@ -70,7 +74,7 @@ def _is_wide_by_reading(estimate: Estimate) -> bool:
 
 
 def _about_unsure_replies(model_row: ModelMethodRow) -> str:
-    """Return the sentence about a model whose replies are read with doubt; empty if none is."""
+    """Return the sentence about a model with replies that were read with low confidence; empty if it has none."""
     unsure = model_row.overall("unsure_rate")
     if unsure is None or not unsure.estimate.value:
         return ""

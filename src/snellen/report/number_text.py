@@ -165,7 +165,7 @@ def decimal_text(value: float, digits: int) -> str:
 
 
 def shorten(label: str, letters: int = LETTERS) -> str:
-    """Cut a label to a number of letters, the last of which is then an ellipsis.
+    """Cut a label to at most some number of characters. If it was cut, its last character is an ellipsis.
 
     Examples:
         >>> shorten("a very long title of a benchmark", 12)

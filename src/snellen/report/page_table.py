@@ -75,11 +75,12 @@ def figure_of(estimate: Estimate, unit: str, label: str = "") -> Figure:
 
 
 def page_table(table: Table, *, on_page: bool = False) -> PageTable:
-    """Prepare the cells of a table.
+    """Return the cells of a table in the form that HTML templates show.
 
     Args:
         table: The table.
-        on_page: Whether to fold long tables and repeat several labels in one column, for a page.
+        on_page: Whether the table is on a page. If so, the end of a long table is hidden until the reader unfolds
+            it, and several label columns are also merged to one for narrow screens.
     """
     n_rows = len(table.rows)
     n_open = n_rows
@@ -103,10 +104,10 @@ def page_table(table: Table, *, on_page: bool = False) -> PageTable:
 
 
 def _head_rows(table: Table) -> PageRows:
-    """Return the heading rows of a table.
+    """Return the heading rows of a table: one row or two.
 
-    If neighbouring columns share a prefix, such as `A, accuracy` and `A, n`, there are two rows: the prefixes, each
-    over its columns, and the rest of the headings. Otherwise there is one.
+    There are two if neighbouring columns share the beginning of their headings, such as `A, accuracy` and `A, n`.
+    The first row then has `A` over both columns, and the second row `accuracy` and `n`.
     """
     labels = table.header[: table.label_columns]
     headings = table.header[table.label_columns :]
@@ -138,13 +139,15 @@ def _row_cells(
 ) -> tuple[PageCell, ...]:
     """Return the cells of one row of a table for an HTML page.
 
-    If several rows have the same first label, the first of them has a cell that spans all, and the others have none.
+    If several rows have the same first label, the first of these rows has a cell that spans all of them, and the
+    other rows have no first cell.
 
     Args:
         table: The table.
         index: The index of the row.
         footnotes: The number of each footnote, by its text.
-        fold: The index of the first row that a page hides until the reader unfolds it.
+        fold: The index of the first row that is hidden until the reader unfolds the table. A spanning cell ends
+            there.
     """
     row = table.rows[index]
     begins_group = index in (0, fold) or table.rows[index - 1][0] != row[0]
@@ -172,7 +175,10 @@ def _row_cells(
 
 
 def _group_length(table: Table, index: int, fold: int) -> int:
-    """Return the number of rows from `index` on, on its side of the fold, that begin with the same label."""
+    """Return how many rows from `index` on have the same first label.
+
+    Only rows on the same side of the fold (the border between the visible and the hidden rows) are counted.
+    """
     label = table.rows[index][0]
     end = fold if index < fold else len(table.rows)
     length = 0

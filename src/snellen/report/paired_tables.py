@@ -356,14 +356,22 @@ def _dimension_label(dimension: str) -> str:
 
 NO_DIFFERENCE = "no difference in sight"
 MAX_NEEDED_RATIO = 20
-"""Questions needed, in multiples of those that exist, above which the number is no useful advice."""
+"""If a comparison needs more than this many times its present questions, the number of them is not shown."""
 
 
 def needed_questions_text(difference: PairedDifference) -> str:
-    """Return how many questions would detect a difference of the observed size.
+    """Return how many questions a comparison needs to detect a difference as large as the observed one.
 
-    It is `1,200`, or `no difference in sight`. A number that follows from few images is only a lower bound, and so is
-    that of a difference which would be decided already by its own number: `at least 30`, `more than 40`.
+    For example `1,200`. It is `at least 30` if there are few images, so that the number is only a lower bound, and
+    `more than 40` if the difference is undecided with the present 40 questions although fewer were computed to be
+    enough.
+
+    Args:
+        difference: The difference between two runs.
+
+    Returns:
+        The text. It is `no difference in sight` if more than `MAX_NEEDED_RATIO` times the present questions are
+        needed, and a dash if there is nothing to compute.
     """
     estimate = difference.difference
     if estimate.value is None or not estimate.n:

@@ -45,7 +45,7 @@ def accuracy_by_tag(
 
     Args:
         model_row: The results of a model by one method.
-        most_values: Tags with more values than that are left out, and so are tags with a single value.
+        most_values: The greatest number of values of a tag. Tags with more values, or with only one, are left out.
 
     Returns:
         Estimates by tag and value, such as `{"level": {"easy": ..., "hard": ...}}`.
@@ -74,8 +74,8 @@ def accuracy_by_tag(
 def accuracy_by_template(model_row: ModelMethodRow) -> dict[str, Estimate]:
     """Return the accuracy with each prompt template, such as `{"choice.1": ..., "choice.2": ...}`.
 
-    Templates belong to families: `choice.1` and `choice.2` are of the family `choice`. A family of which only one
-    template was used is left out.
+    The part before the last dot is the family of a template: `choice.1` and `choice.2` belong to `choice`. If a run
+    used only one template of a family, the family is left out, because there is nothing to compare.
 
     Examples:
         >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
@@ -158,9 +158,9 @@ def by_option_position(model_row: ModelMethodRow) -> PositionEstimates:
 
 
 def _protocols_with_accuracy(model_row: ModelMethodRow) -> Iterator[tuple[ScoredBenchmark, str]]:
-    """Yield each benchmark that has an accuracy, with the label of the protocol whose accuracy the tables show.
+    """Yield each benchmark that has an accuracy, with the protocol from which tables take the accuracy.
 
-    A run may have evaluated a benchmark under several protocols. Charts use the same one as the tables.
+    A run may have used several protocols for a benchmark. Charts must use the same one as the tables.
     """
     for scored in model_row.reported_run.run.benchmarks:
         number = model_row.lookup("accuracy", scored.spec.name)
@@ -182,9 +182,9 @@ def _tag_value_order(value: str) -> tuple[int, float, str]:
 
 
 class GroupNumbers:
-    """Numbers groups of questions (those of one image or dialogue), over several benchmarks, in order of first use.
+    """Gives a number to each group of questions (those about the same image or dialogue), over several benchmarks.
 
-    Questions of one group depend on each other, so intervals are computed from groups.
+    Answers to questions of one group are not independent of each other, so intervals are computed from groups.
     """
 
     def __init__(self) -> None:

@@ -79,16 +79,16 @@ def read_leaderboard(path: Path) -> list[PublishedScore]:
 
 
 def _folded(name: str) -> str:
-    """Return the name of a column as it is compared: `model_name` for `Model-Name`."""
+    """Return the name of a column in the spelling in which names are compared: `model_name` for `Model-Name`."""
     return "_".join(name.strip().casefold().replace("-", " ").split())
 
 
 def _first_column(columns: Mapping[str, str], names: Sequence[str]) -> str:
-    """Return the column with the first of these names that there is; empty if there is none.
+    """Return the first of some columns that a table has; empty if it has none of them.
 
     Args:
-        columns: Columns by folded name.
-        names: Folded names.
+        columns: The columns of the table by their names as they are compared (`_folded`).
+        names: The names to look for, in order of preference, in the same spelling.
     """
     for name in names:
         if name in columns:
@@ -97,7 +97,7 @@ def _first_column(columns: Mapping[str, str], names: Sequence[str]) -> str:
 
 
 def _number(cell: Any) -> float | None:
-    """Return the number in a cell, such as 1234.5 for `1,234.5` or 62.5 for `62.5%`; None for another text."""
+    """Return the number in a cell: 1234.5 for `1,234.5` and 62.5 for `62.5%`; None if the cell has no number."""
     if isinstance(cell, bool) or cell is None:
         return None
     if isinstance(cell, (int, float)):
@@ -166,9 +166,13 @@ def published_table(
 
 
 def _matching_benchmark(written: str, benchmarks: Sequence[str]) -> str:
-    """Return the benchmark of the runs that a published name stands for; empty if there is none.
+    """Return which benchmark of the runs a name in a paper or leaderboard means; empty if none.
 
-    `MMStar` and `MMStar (val)` stand for `modern/mmstar`.
+    For example, `MMStar` and `MMStar (val)` mean `modern/mmstar`.
+
+    Args:
+        written: The name as it was published.
+        benchmarks: Names of the benchmarks of the runs.
     """
     key = _letters(written)
     for name in benchmarks:

@@ -148,18 +148,21 @@ def count_distinct_replies(run: ScoredRun) -> ReplyTotals:
 
 
 def has_predictions(scored: ScoredBenchmark) -> bool:
-    """Return whether the run has a prediction of the benchmark.
+    """Return whether the run has any reading of a reply for a benchmark.
 
-    There is none if no protocol applies to its questions, or if the run was stopped before.
+    It has none if no protocol applies to the questions, or if the run was stopped before it came to them.
     """
     return len(scored.predictions) > 0
 
 
 def count_rotations(run: ScoredRun) -> RotationCounts | None:
-    """Count in how many option orders the questions of a run were shown, and in how many they are to be shown.
+    """Count in how many orders of the options the questions of a run were asked, and in how many they should be.
+
+    The circular protocol asks a question with its options in several orders. It may stop a question early.
 
     Returns:
-        Both numbers, for questions of which a request was sent; None if the run has no circular protocol.
+        Both numbers, summed over the questions that were asked at least once; None if the run has no circular
+        protocol.
     """
     circular: dict[str, Declaration] = {}
     for label in run.manifest.protocols:
@@ -198,9 +201,10 @@ MEAN_DESCRIPTIONS: dict[MeanOver, str] = {
 
 
 def describe_average(n_benchmarks: int, averaged_over: str) -> str:
-    """Return what a mean is over, as a sentence says it.
+    """Return over what a mean was computed, as a part of a sentence.
 
-    Where dimensions count alike, a mean differs from that of the benchmarks that a table shows.
+    If ability dimensions have equal weight, this is said, because such a mean differs from the mean of the
+    benchmarks in a table.
 
     Examples:
         >>> describe_average(3, "dimensions")
@@ -228,7 +232,7 @@ ResultKey = tuple[str, str, str, str, str]
 
 
 class ReportedRun(Struct, frozen=True, dict=True):
-    """A run and its results, which have its label (`run_labels`) as model name."""
+    """A run with its results. In the results, the name of the model is the label of the run (`run_labels`)."""
 
     label: str
     run: ScoredRun
@@ -352,7 +356,11 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
 
     @cached_property
     def chances(self) -> Mapping[str, float]:
-        """The expected headline number of each benchmark if a model only guesses. Benchmarks without such a level are missing."""
+        """The headline number of each benchmark that random guessing is expected to reach, by the name of the
+        benchmark.
+
+        Benchmarks without such a level, for example with open questions, are not in it.
+        """
         levels: dict[str, float] = {}
         for name, row in self.headlines.items():
             scored = self.reported_run.benchmark(name)
@@ -363,13 +371,11 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
 
     @property
     def chance(self) -> float | None:
-        """The expected headline number of the run if the model only guesses.
+        """The headline number of the run that random guessing is expected to reach.
 
-        The headline number of a run is the mean of those of its benchmarks; this is the mean of their chance levels with
-        the same weights.
-
-        None if a benchmark has no such level, or if the headline number is not such a mean: then it is a sum, or it
-        includes numbers that a paper printed.
+        The headline number of a run is a mean over its benchmarks; this is the mean of their chance levels with the
+        same weights. It is None if a benchmark has no chance level, or if the headline number is not such a mean,
+        but for example a sum.
         """
         headlines = list(self.headlines.values())
         has_level_everywhere = all(row.benchmark in self.chances for row in headlines)
@@ -397,13 +403,18 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
     def lookup(
         self, metric: str, benchmark: str, dimension: str = "", slice_name: str = ""
     ) -> HeadlineEstimate | None:
-        """Find an estimate by the protocol that covers most benchmarks; among equals, by the preferred one.
+        """Return an estimate from the protocol that has values for most benchmarks.
+
+        If several protocols have equally many, the most preferred one is used.
 
         Args:
             metric: Name of the metric row.
             benchmark: Name of the benchmark, or `*` for a mean over benchmarks.
-            dimension: Dimension of the mean, or `*` for all.
-            slice_name: Slice of the benchmark.
+            dimension: Ability dimension of the mean, or `*` for all dimensions.
+            slice_name: Slice of the benchmark, such as `level=hard`.
+
+        Returns:
+            The estimate; None if there is none.
         """
         metric = self.reported_run.substitutes.get(metric, metric)
         counts = self.reported_run.benchmark_counts
@@ -476,11 +487,11 @@ def secondary_rows(metric: str) -> list[MetricRow]:
 
 
 def prepare_reported_runs(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[ReportedRun]:
-    """Prepare runs for a report: each with its label and its results.
+    """Return runs as reports use them: each with its label and its own results.
 
     Args:
         runs: The runs.
-        rows: The results of all runs, from `results_of_all`. Their `model` is the label of the run.
+        rows: The results of all runs together, from `results_of_all`. Their `model` is the label of the run.
 
     Examples:
         >>> from snellen.plugin_api import aggregate_run
@@ -540,9 +551,10 @@ def benchmarks_of(reported_runs: Sequence[ReportedRun]) -> list[str]:
 
 
 def pools_of(reported_runs: Sequence[ReportedRun]) -> list[str]:
-    """Return the names of the pools in some runs. A pool is a set of benchmarks that their suite scores as one.
+    """Return the names of the pools that have results in some runs.
 
-    A pool has results, but no run has a benchmark of its name.
+    A pool is a set of benchmarks that their suite scores as if they were one. So it has results under a name that
+    is not the name of a benchmark.
     """
     names: dict[str, None] = {}
     for reported_run in reported_runs:
@@ -583,9 +595,12 @@ def _dimension_index(dimension: str) -> int:
 
 
 def mean_chance(benchmarks: Sequence[ScoredBenchmark]) -> float | None:
-    """Return the chance level of a mean over benchmarks; None if no benchmark has options.
+    """Return the accuracy that random guessing is expected to reach on average over benchmarks.
 
-    It is a mean over their questions if the suites declare that questions have equal weight.
+    Benchmarks have equal weight, or all questions if the suites declare that.
+
+    Returns:
+        The mean; None if no benchmark has questions with options.
 
     Examples:
         >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)

@@ -27,7 +27,7 @@ ACCURACY = "accuracy"
 OWN_MARK = "*"
 """Stands behind the name of a benchmark whose printed figures were not reproduced."""
 PART_MARK = "†"
-"""Stands behind the name of a benchmark of which some printed figures were reproduced and others not."""
+"""Mark after the name of a benchmark if only some of its published numbers could be reproduced."""
 
 
 class CardRow(Struct, frozen=True):
@@ -100,11 +100,12 @@ class ResultCard(Struct, frozen=True):
 def result_card(
     runs: Sequence[ScoredRun], headlines: Sequence[Result], circular: Sequence[Result] = ()
 ) -> ResultCard:
-    """Return a table of results as model vendors print it: a row for each benchmark, a column for each model.
+    """Return a table of results as vendors of models print it: a row for each benchmark, a column for each model.
 
-    If runs used a benchmark with different settings, such as other protocols, it has a row for each setting. Under
-    `circular`, the accuracy is that of the first pass, so its row is one of `vanilla`, and circular accuracy has a row of
-    its own before it.
+    If runs used different settings for a benchmark, such as other protocols, each setting has a row of its own. The
+    circular protocol asks each question with its options in several orders. It yields two rows: the circular
+    accuracy (a question counts only if it is answered correctly in all orders), then the accuracy of the first
+    order, which is the same as under `vanilla` and stands under that name.
 
     Args:
         runs: The runs.
@@ -136,7 +137,7 @@ def result_card(
 
 
 def _with_circular(headlines: Sequence[Result], circular: Sequence[Result]) -> list[Result]:
-    """Return the headlines, and before each accuracy the circular accuracies of that model and benchmark."""
+    """Return the headline numbers, with the circular accuracy of the same model and benchmark before each accuracy."""
     numbers: list[Result] = []
     for headline in headlines:
         for number in circular:
@@ -164,7 +165,11 @@ def _model_column(model: str) -> Column[CardRow]:
 
 
 def _title(scored: ScoredBenchmark) -> str:
-    """Return the title of a benchmark, marked if its printed figure was not reproduced, or only in part."""
+    """Return the title of a benchmark with a mark if published numbers of it could not be reproduced.
+
+    `*` means that none was reproduced, and a dagger that only some were. Benchmarks without published numbers have
+    no mark.
+    """
     title = scored.spec.title
     if not scored.spec.suite and Path(title).suffix.lower() in SUFFIXES:  # that of a built file
         title = scored.spec.name

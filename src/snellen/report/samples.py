@@ -185,10 +185,12 @@ def outcome_of(
     """Return the outcome of one reply to a question, such as `right`, `wrong` or `unparsed`.
 
     Args:
-        prediction: What was read from the reply: an option for a multiple-choice question, a text for an open question.
-        answer: The ground truth, or None if it is hidden.
+        prediction: What was read from the reply: an option for a multiple-choice question, a text for an open
+            question.
+        answer: The ground truth; None if it is hidden.
         value: The value of the question's first metric. It is needed only for open questions.
-        is_verdict: Whether that metric says right or wrong (1 or 0), and not how good a reply is.
+        is_verdict: Whether that metric is only 1 (right) or 0 (wrong). If it is on a scale, a reply to an open
+            question is `scored`.
     """
     if prediction.error:
         return "error"
@@ -253,12 +255,11 @@ def _all_outcomes(scored: ScoredBenchmark) -> Iterator[Outcome]:
 
 
 def _text_metric(scored: ScoredBenchmark) -> tuple[str, bool]:
-    """Return the metric that decides whether replies to the open questions of a benchmark are right.
+    """Return the metric that decides whether replies to open questions of a benchmark are right.
 
     Returns:
-        The name of the benchmark's first metric for open questions, and whether its values can serve as verdicts. They
-        can if every question has the value 0 (wrong) or 1 (right). They cannot for a metric such as CIDEr, whose
-        values are on a scale.
+        The name of the benchmark's first metric for open questions, and whether its values are verdicts. They are
+        if every value is 0 (wrong) or 1 (right), and are not if the metric has a scale, as CIDEr has.
     """
     metric = question_metric(scored, has_options=False)
     is_verdict = all(score.value in (None, 0, 1) for score in scored.scores_of(metric))
@@ -271,16 +272,14 @@ def _text_metric(scored: ScoredBenchmark) -> tuple[str, bool]:
 def question_entries(
     model: int, scored: ScoredBenchmark, included_ids: Collection[str] | None = None
 ) -> Iterator[GalleryEntry]:
-    """Collect what a report can show of each question: its replies, scores and outcome.
+    """Yield what a report can show of each question under each protocol: its replies, scores and outcome.
+
+    If a question has several replies, the one with the worst outcome is the one that is shown first.
 
     Args:
         model: Index of the run.
         scored: The benchmark.
         included_ids: Identifiers of the samples to include; all if None.
-
-    Yields:
-        An entry for each question and protocol. If it has several replies, the one with the worst outcome is shown
-        first.
     """
     predictions_by_key: dict[ResponseKey, list[Prediction]] = defaultdict(list)
     for prediction in scored.predictions:

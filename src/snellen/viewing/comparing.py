@@ -71,11 +71,11 @@ class RunComparison(Struct, frozen=True):
 
 
 def compare_shown(library: RunLibrary, runs: Sequence[ShownRun]) -> RunComparison:
-    """Compare the first of several runs with each of the others, and collect what a page shows of it.
+    """Compare the first of several runs with each of the others, and return what the page of the comparison shows.
 
-    If the runs cannot be compared, the result has only the error message and the questions that changed between the
-    runs. The index has each run as it was scored last, so that no changed questions are counted where that was in
-    different ways.
+    If the runs cannot be compared, the result has the error message, and the counts of questions that changed
+    between the runs. These counts come from the index, which has the results of each run's last scoring. If the
+    runs were last scored in different ways, the counts would mean nothing, so there are none.
     """
     is_scored_alike = not are_scored_differently(run.folder for run in runs)
     flips: list[FlipCounts] = []
@@ -148,7 +148,7 @@ def _charts(reported_runs: Sequence[ReportedRun]) -> Iterator[PageBlock]:
 
 
 def _answered_same_questions(reported_runs: Sequence[ReportedRun]) -> bool:
-    """Return whether all runs used the same selection of questions of each benchmark, and none lacks a reply."""
+    """Return whether all runs were asked the same questions of each benchmark, and have a reply to each of them."""
     selections_by_benchmark: dict[str, set[bytes]] = defaultdict(set)
     for reported_run in reported_runs:
         if any(row.estimate.unanswered for row in reported_run.rows):
@@ -160,9 +160,10 @@ def _answered_same_questions(reported_runs: Sequence[ReportedRun]) -> bool:
 
 
 def read_scored(runs: Sequence[ShownRun]) -> list[ScoredRun]:
-    """Return runs as they were scored last, or by standard settings if that was not in the same way for all.
+    """Return runs with the scores of their last scoring if all were scored in the same way, and otherwise standard
+    scores.
 
-    A stored scoring is opened if it covers all replies; otherwise the run is scored now. Nothing is written.
+    Stored scores are used if they cover all replies. Otherwise the run is scored now; nothing is written.
     """
     name = shared_last_scoring(run.folder for run in runs)
     scored: list[ScoredRun] = []
@@ -173,13 +174,14 @@ def read_scored(runs: Sequence[ShownRun]) -> list[ScoredRun]:
 
 
 def flips_by_protocol(flips: Sequence[FlipCounts]) -> list[FlipCounts]:
-    """Add up, over benchmarks, the questions that only one of two runs answered correctly.
+    """Add up the counts of changed questions over benchmarks.
 
     Args:
-        flips: The counts of each pair of runs under each protocol on each benchmark.
+        flips: For each pair of runs, protocol and benchmark, how many questions only one of the runs answered
+            correctly.
 
     Returns:
-        One entry per pair of runs and protocol. Its benchmark is empty.
+        One record per pair of runs and protocol. Its field `benchmark` is empty.
     """
     members_by_key: dict[tuple[str, str, str], list[FlipCounts]] = defaultdict(list)
     for flip in flips:

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 MOST_CLUSTERS = 12
 FEWEST_QUESTIONS = 5
-"""Questions of a tag below which it is not a cluster."""
+"""The least number of questions of a tag that is shown as a cluster."""
 STANDARD_ERRORS = 2.0
-"""By how many of them the wrong answers of a tag or a cluster are more than their share."""
+"""By how many standard errors a tag or cluster must have more wrong answers than expected, to be shown."""
 
 
 class FailureCluster(Struct, frozen=True):
@@ -48,11 +48,11 @@ class FailureClusterGroup(Struct, frozen=True):
 def failure_clusters(
     library: RunLibrary, run: ShownRun, protocol: str
 ) -> list[FailureClusterGroup]:
-    """Group the failures of a run under one protocol by what they have in common.
+    """Return groups of wrong, unparsed or failed questions of a run that have something in common.
 
     Returns:
-        A group for each kind of failure that has clusters: by tags with many wrong answers, by frequent wrong answers,
-        by the reason why a reply was not parsed, and by the kind of error.
+        At most four groups, without empty ones: by tags (such as `colour=red`) that have significantly many wrong
+        answers, by frequent wrong answers, by the reason why a reply was not parsed, and by the kind of error.
     """
     chosen = QuestionFilter(run=run.name, protocol=protocol)
     clusters_by_title = {
@@ -77,10 +77,11 @@ def failure_clusters(
 def _failures_by_tag(
     library: RunLibrary, run: ShownRun, chosen: QuestionFilter
 ) -> tuple[FailureCluster, ...]:
-    """Find the tags, such as `colour=red`, whose questions are significantly more often wrong than all others.
+    """Find the tags, such as `colour=red`, whose questions are answered wrongly significantly more often than all
+    questions.
 
-    A tag is significant if it has more wrong answers than expected from the share over all questions, by more than
-    `STANDARD_ERRORS` standard errors.
+    A tag is significant if its number of wrong answers is above the expected one by more than `STANDARD_ERRORS`
+    standard errors. With 10% wrong answers over all questions, 50 questions of a tag are expected to have 5.
 
     Args:
         library: The index of the runs.
@@ -88,7 +89,7 @@ def _failures_by_tag(
         chosen: A filter for the run and the protocol.
 
     Returns:
-        A cluster for each tag, those with the most unexpected wrong answers first.
+        A cluster for each significant tag, in descending order of the wrong answers beyond the expected number.
     """
     has_verdict = f"run = ? AND protocol = ? AND outcome IN ({RIGHT}, {WRONG}, {UNPARSED})"
     [(n_wrong, n_questions)] = library.rows(
@@ -124,9 +125,10 @@ def _failures_by_tag(
 def _failures_by_reading(
     library: RunLibrary, run: ShownRun, chosen: QuestionFilter
 ) -> tuple[FailureCluster, ...]:
-    """Group the questions of a run that have one outcome by the reading of their replies.
+    """Group questions of a run that have the same outcome by what was read from their replies.
 
-    The reading of a wrong reply is the option or text that it gives. For an unparsed reply or an error, it is the reason.
+    For a wrong answer that is the option or text that the reply gives, and for an unparsed reply or an error the
+    reason.
 
     Args:
         library: The index of the runs.
@@ -134,7 +136,7 @@ def _failures_by_reading(
         chosen: A filter for the run, the protocol and the outcome.
 
     Returns:
-        A cluster for each of the most frequent readings, the largest first.
+        A cluster for each of the most frequent values, the largest first.
     """
     rows: Sequence[tuple[str, int]] = library.rows(
         "SELECT reading, count(*) AS n FROM entry WHERE run = ? AND protocol = ? AND outcome = ? "
@@ -156,9 +158,9 @@ def _failures_by_reading(
 
 
 MOST_QUESTIONS = 2_000
-"""Questions whose images are looked at, the first in the run's order."""
+"""The greatest number of questions whose images are compared: the first ones of the run."""
 CLUSTER_SIZE = 12
-"""Questions of a cluster, about."""
+"""The approximate number of questions of a cluster."""
 KMEANS_ROUNDS = 20
 
 

@@ -40,10 +40,11 @@ _WORDS = re.compile(r'"([^"]+)"|(\S+)')
 
 
 class QuestionFilter(Struct, frozen=True, omit_defaults=True):
-    """Conditions on the questions of a list, and their order.
+    """Which questions a list shows, and in which order.
 
-    An entry of a question has the replies of one run under one protocol. The conditions `run`, `protocol`, `outcome`,
-    `reading` and `unstable` must be met by the same entry.
+    A question has an entry in the index for each run and protocol. The conditions `run`, `protocol`, `outcome`,
+    `reading` and `unstable` must all be true of one entry: with `run=a` and `outcome=wrong`, a question is shown if
+    run `a` answered it wrongly under some protocol.
     """
 
     q: str = ""
@@ -104,17 +105,19 @@ class QuestionFilter(Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_by_entry(self) -> bool:
-        """Whether questions are chosen by the outcome of one of their entries."""
+        """Whether the filter has a condition on the replies of a single run under a protocol."""
         return bool(self.outcome or self.reading or self.unstable)
 
     @property
     def is_by_replies(self) -> bool:
-        """Whether questions are chosen by the outcome of one entry, or by disagreement between models."""
+        """Whether the filter has a condition on replies: on those of a single run, or that models disagree."""
         return self.is_by_entry or self.disagree
 
     @property
     def compared(self) -> tuple[str, ...]:
-        """The runs named in `better` and `worse`: two, one or none."""
+        """The runs named in `better` and `worse` in this order, without a missing one; an empty tuple if both are
+        missing.
+        """
         return tuple(filter(None, (self.better, self.worse)))
 
     @property
@@ -122,9 +125,11 @@ class QuestionFilter(Struct, frozen=True, omit_defaults=True):
         return f"/questions?{self.query}"
 
     def question_address(self, benchmark: str, sample_id: str, turn: int, build: str) -> str:
-        """Return the URL of the page of one question. It also contains this filter, so that the page can lead back.
+        """Return the URL of the page of one question. It also contains this filter, so that the page can link to the
+        list.
 
-        The parameter `of` is the benchmark of the question, and `in` is the benchmark that the filter selects, if any.
+        The parameter `of` is the benchmark of the question. If the filter is limited to a benchmark, the parameter
+        `in` has its name.
 
         Args:
             benchmark: The benchmark of the question.

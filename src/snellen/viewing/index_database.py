@@ -54,7 +54,7 @@ def _format_of(connection: sqlite3.Connection) -> int:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Commit what the body writes, or undo it if the body raises."""
+    """Commit what the block writes when it ends, or undo it if the block raises an error."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -65,7 +65,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def forget_runs(connection: sqlite3.Connection, kept_runs: Iterable[Path]) -> None:
-    """Delete from the index all runs except those in some folders."""
+    """Delete all runs from the index except those in these folders."""
     kept_folders = {str(folder) for folder in kept_runs}
     for run, folder in connection.execute("SELECT id, folder FROM run").fetchall():
         if folder in kept_folders:

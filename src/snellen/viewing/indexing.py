@@ -68,9 +68,9 @@ def all_answers(use: BenchmarkUse) -> bool:
 def run_stamp(folder: Path, manifest: RunManifest) -> str:
     """Return a text that changes whenever the results of a run may have changed.
 
-    The index stores it with the results of the run. If it is another one later, they are computed again. Results depend
-    on the files of the run and of its benchmarks, on the version of Snellen and of the standard scoring rules, and on
-    installed packages that provide suites, adaptive procedures or corrections.
+    It is stored in the index with the results of the run. When the pages are shown later and the text differs, the
+    results are computed again. It depends on the size and time of the run's files and of its benchmarks' manifests,
+    on the versions of Snellen and of the standard scoring rules, and on installed packages that affect the results.
 
     Args:
         folder: The folder of the run.
@@ -112,19 +112,19 @@ def index_run(
     stamp: str,
     shows_answers: ShowsAnswers = all_answers,
 ) -> None:
-    """Score a run and replace its rows.
+    """Score a run, and replace what the index has of it.
 
-    If the ground truth is not on this machine, the scores that are stored with the run are used. A run without those,
-    too, gets a fault and no rows.
+    If the correct answers are not on this machine, the scores that are stored in the run's folder are used. If
+    there are none either, the index only gets the error message.
 
-    If the answers of a benchmark must not be visible, nothing that follows from them enters the index, so that no
-    page, filter, order or error made of it can reveal them.
+    If the answers of a benchmark must stay hidden, nothing that depends on them is written to the index, so that no
+    page or filter can reveal them.
 
     Args:
         connection: The index.
         folder: Folder of the run.
-        stamp: Stamp of the run (`run_stamp`) before it was read.
-        shows_answers: Returns whether the answers of a benchmark may be visible.
+        stamp: The text of `run_stamp`, computed before the run was read.
+        shows_answers: Function that returns whether the answers of a benchmark may be shown.
     """
     started = time.monotonic()
     uses = read_manifest(folder).benchmarks
@@ -150,10 +150,19 @@ def index_run(
 
 
 def _scored_or_fault(folder: Path, hidden: Collection[str]) -> tuple[ScoredRun | None, str]:
-    """Return a run as it was scored last, or else by the standard rules, or why it has no numbers.
+    """Return a run with its scores, or an error message.
 
-    A scoring by other than standard settings is shown as it is stored: the viewer neither calls a judge nor imports the
-    code of a metric.
+    The last scoring is used if it was made with other than standard settings; it is taken as it is stored, because
+    the viewer must not call a judge or run the code of a metric. Otherwise the run is scored by the standard rules,
+    and if that fails, stored standard scores are used.
+
+    Args:
+        folder: Folder of the run.
+        hidden: Names of benchmarks whose answers must stay hidden. With any, stored scores are not used, because
+            they depend on the answers.
+
+    Returns:
+        The run and an empty text, or None and the message.
     """
     own_scoring = "" if hidden else last_own_scoring(folder)
     if own_scoring:
@@ -395,7 +404,7 @@ def build_of(use: BenchmarkUse) -> str:
 
 
 def reading_text(prediction: Prediction, turn: Turn) -> str:
-    """Return what was read from a reply, in a few words: the option or text, or why there is none."""
+    """Return in a few words what was read from a reply: an option or a text, or else why nothing was read."""
     if prediction.error is not None:
         return prediction.error.kind
     if prediction.text is not None:

@@ -106,7 +106,7 @@ class ShownRun(Struct, frozen=True):
 
 
 class RunLibrary:
-    """All runs in some folders and their subfolders, and their index. Safe for several threads.
+    """All runs in some folders and their subfolders, with an index of their results. Several threads may use it.
 
     Examples:
         >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
@@ -321,7 +321,7 @@ def find_runs(roots: Sequence[Path]) -> list[Path]:
 
 
 def _find_manifests(root: Path) -> Iterator[Path]:
-    """Yield the manifests of runs in a folder and its subfolders, but not inside of runs."""
+    """Yield the manifest of each run in a folder and its subfolders. The inside of a run is not searched."""
     manifest = root / RUN_MANIFEST
     if manifest.is_file():
         yield manifest
@@ -372,9 +372,9 @@ def _shown_run(name: str, folder: Path, row: _IndexedRun | None) -> ShownRun:
     """Return a run as the pages show it.
 
     Args:
-        name: Its name.
-        folder: Its folder. If the manifest in it cannot be read, the result has the error message.
-        row: What the index has of it; None if it is not indexed yet.
+        name: Its name on the pages.
+        folder: Its folder. If the manifest there cannot be read, the result only has the error message.
+        row: Its row in the index; None if it is not indexed yet.
     """
     try:
         manifest = _cached_manifest(folder, (folder / RUN_MANIFEST).stat().st_mtime_ns)
@@ -389,11 +389,12 @@ def _shown_run(name: str, folder: Path, row: _IndexedRun | None) -> ShownRun:
 
 
 def _with_distinct_labels(runs: Sequence[ShownRun], *, shows_hosts: bool) -> list[ShownRun]:
-    """Set the server of runs whose models have the same name at different addresses, so that their labels differ.
+    """Add the server to the labels of runs whose models have the same name on different servers.
 
     Args:
         runs: The runs.
-        shows_hosts: Whether readers may see addresses. If not, the servers of a model are numbered.
+        shows_hosts: Whether readers may see the addresses of servers. Otherwise the labels have `server 1`, `server
+            2` and so on.
     """
     addresses_by_model: dict[str, list[str]] = defaultdict(list)
     for run in runs:
@@ -425,10 +426,10 @@ class _IndexedRun(Struct, frozen=True):
 
 
 def _may_be_indexed(run: ShownRun) -> bool:
-    """Return whether a run that may be growing is indexed again now.
+    """Return whether a run that may still be growing should be indexed again now.
 
-    A run that grows is indexed again after a pause, which is a multiple of the time that indexing took. A run that was
-    scored since then has ended, and does not have to wait.
+    A growing run waits for a while, so that indexing does not take all the time; the pause is a multiple of the
+    time that indexing took last. A run that has been scored since then is complete and does not wait.
     """
     pause = max(LEAST_REINDEX_PAUSE, REINDEX_PAUSE * run.seconds)
     seconds_since_indexing = time.time() - run.indexed
@@ -459,14 +460,14 @@ def flip_counts(library: RunLibrary, first: ShownRun, second: ShownRun) -> list[
 
 
 def previous_run(run: ShownRun, runs: Sequence[ShownRun]) -> ShownRun | None:
-    """Return the latest earlier run of the same model that shares a benchmark with a run.
+    """Return the latest earlier run of the same model that has a benchmark in common with a run.
 
     Args:
         run: The run.
         runs: All runs, the latest first.
 
     Returns:
-        None if there is no such run, or if it is not indexed yet.
+        The run; None if there is none in the index.
     """
     for other in runs:
         is_indexed = other.id >= 0

@@ -105,7 +105,7 @@ def _environment(options: PageOptions) -> Environment:
 
 
 def duration(seconds: float) -> str:
-    """Format a duration in the largest unit of which it has at least two: `90 s`, `15 min` or `3 h`."""
+    """Return a duration as text, in the largest unit of which there are at least two: `90 s`, `15 min` or `3 h`."""
     minutes = seconds / 60
     hours = minutes / 60
     if minutes < 2:

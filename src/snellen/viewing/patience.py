@@ -129,9 +129,10 @@ class PatientProtocol(HttpToolsProtocol):
         self._wait_for("body", BODY_SECONDS)
 
     def on_body(self, body: bytes) -> None:
-        """Receive a part of a request's body, and extend the time limit by what its bytes may take.
+        """Receive a part of a request's body, and set the time limit anew.
 
-        The body may take `BODY_SECONDS`, and longer the more bytes have arrived.
+        The whole body may take `BODY_SECONDS`, plus time in proportion to the bytes that have arrived, so that a
+        large upload is not cut off.
         """
         self._framing -= len(body)
         self._body += len(body)

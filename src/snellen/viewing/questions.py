@@ -41,7 +41,7 @@ _declared = cache(labelled_declaration)
 
 
 class OutcomeCell(Struct, frozen=True):
-    """A cell of the list of questions: the outcome of one question in one run under one protocol."""
+    """A cell of the list of questions: how one run answered one question under one protocol."""
 
     outcome: Outcome
     reading: str
@@ -171,10 +171,15 @@ def _passes_filter(column: Column, chosen: QuestionFilter, compared: Collection[
 
 
 def _deciding_protocols(question_rows: Sequence[QuestionRow], chosen: QuestionFilter) -> set[str]:
-    """Choose a few protocols whose replies explain why a filter selected some questions.
+    """Choose the protocols whose replies show why a filter selected these questions.
 
-    For each protocol in the order of preference, it is tried whether it explains a question that the protocols before
-    it do not explain. If so, it is among the result.
+    For example, if a filter asks for wrong answers, the list should show a protocol under which the answer is
+    wrong. Protocols are tried in the order of preference, and one is added if it explains a question that the
+    others before it do not.
+
+    Args:
+        question_rows: The selected questions.
+        chosen: The filter.
 
     Returns:
         The protocols; an empty set if the filter has no condition on replies.
@@ -199,10 +204,10 @@ def _deciding_protocols(question_rows: Sequence[QuestionRow], chosen: QuestionFi
 
 
 def _explains_selection(question_row: QuestionRow, protocol: str, chosen: QuestionFilter) -> bool:
-    """Return whether the replies to a question under a protocol explain why a filter selected the question.
+    """Return whether the replies to a question under a protocol show why a filter selected the question.
 
-    There are two explanations: a reply has the outcome or reading that the filter asks for, or the filter asks for
-    questions on which models disagree, and some models are right and others are not.
+    They do if a reply has the outcome or reading that the filter asks for. They also do if the filter asks for
+    questions on which models disagree, and under this protocol some are right and others are not.
     """
     some_are_right = False
     some_are_not_right = False
@@ -220,10 +225,10 @@ def _explains_selection(question_row: QuestionRow, protocol: str, chosen: Questi
 
 
 def _matches_filter(cell: OutcomeCell, chosen: QuestionFilter) -> bool:
-    """Return whether the replies of a run to a question meet the conditions of a filter on replies.
+    """Return whether the replies of a run to a question meet a filter's conditions on replies.
 
-    The conditions are an outcome, a reading (the option or text that was read from the replies), and whether replies to
-    the same question choose different options (unstable). A filter need not have all of them.
+    Each of these is checked if the filter has it: the outcome; the reading (the option or text that was read from
+    the replies); and whether replies to the same question choose different options (unstable).
     """
     if chosen.outcome and cell.outcome != chosen.outcome:
         return False
@@ -235,7 +240,7 @@ def _matches_filter(cell: OutcomeCell, chosen: QuestionFilter) -> bool:
 def _with_matching_runs(
     question_rows: Sequence[QuestionRow], chosen: QuestionFilter, run_names: Sequence[str]
 ) -> list[QuestionRow]:
-    """Set `matching_runs` of each question to the runs whose replies to it match a filter.
+    """Return the questions with `matching_runs` set: the runs whose replies to the question meet the filter.
 
     Args:
         question_rows: The questions.
@@ -257,12 +262,12 @@ def _with_matching_runs(
 def _columns_of_matching_runs(
     columns: Sequence[Column], question_rows: Sequence[QuestionRow], deciding: Collection[str]
 ) -> list[Column]:
-    """Choose the columns of at most `MOST_COLUMNS` runs: those that match the filter for most of the questions.
+    """Choose the columns of the runs that meet the filter for most questions, at most `MOST_COLUMNS` runs.
 
     Args:
         columns: All columns: pairs of the name of a run and a protocol.
         question_rows: The questions of the page, with their matching runs.
-        deciding: The protocols that explain why the questions were selected.
+        deciding: The protocols that show why the questions were selected.
     """
     n_matches: Counter[str] = Counter()
     for question_row in question_rows:
@@ -277,12 +282,15 @@ def _columns_of_matching_runs(
 
 
 def _columns_of_first_runs(columns: Sequence[Column], deciding: Collection[str]) -> list[Column]:
-    """Choose the columns of the first `MOST_COLUMNS` runs.
+    """Choose the columns of the first runs, at most `MOST_COLUMNS` runs.
 
     Args:
-        columns: Pairs of the name of a run and a protocol, in the order of the page.
-        deciding: The protocols that explain why the questions were selected. A run has a column for each of them. If no
-            run has a result under any of them, each run has one column, for its first protocol.
+        columns: All columns, in the order of the page: pairs of the name of a run and a protocol.
+        deciding: The protocols that show why the questions were selected (may be empty).
+
+    Returns:
+        A column for each run and each of these protocols. If no column has one of these protocols, one column for
+        each run, with its first protocol.
     """
     deciding_columns = [column for column in columns if column[1] in deciding]
     if not deciding_columns:
@@ -334,14 +342,14 @@ def _with_reply_texts(
 
 
 def _reply_summary(replies: str, reading: str) -> str:
-    """Return the beginning of the replies to a question for one cell of a list, such as `B (3 times) / C`.
+    """Return the beginning of the replies to a question as one line, such as `B (3 times) / C`.
 
     Args:
         replies: The texts of all replies, separated by `REPLY_END`.
-        reading: The option or text that was read from them. The cell shows it anyway.
+        reading: The option or text that was read from them, which the same cell shows anyway.
 
     Returns:
-        The text; empty if the replies only repeat `reading`, or if they are empty.
+        The line; empty if all replies are empty, or all are equal to `reading`.
     """
     counts: Counter[str] = Counter()
     for reply in replies.split(REPLY_END):
@@ -429,17 +437,23 @@ def _answer(stored: bytes | None) -> Answer | None:
 
 
 class ShownPresentation(Struct, frozen=True):
-    """One presentation with its exchange, or with all exchanges if the answer took several steps."""
+    """One presentation of a question: what was read from the reply, its outcome, and the requests with their
+    responses.
+
+    There are several requests only if the protocol takes several steps to an answer.
+    """
 
     prediction: Prediction
     outcome: Outcome
     exchanges: tuple[Exchange, ...]
 
     def to_label(self, turn: Turn) -> LabelItem | None:
-        """Return the reply in the form in which people label it with the option that it chooses.
+        """Return the reply as an item for labelling: a person says which option it chooses, to check Snellen's
+        reading.
 
         Returns:
-            None if it is not a single generated text, or if the question has no options.
+            The item; None if there is not exactly one reply, if it is not a text, or if the question has no
+            options.
         """
         if len(self.exchanges) != 1 or not turn.options:
             return None
@@ -451,7 +465,7 @@ class ShownPresentation(Struct, frozen=True):
 
 
 class ShownEntry(Struct, frozen=True):
-    """One question under one protocol of one run."""
+    """How one run answered one question under one protocol."""
 
     run: ShownRun
     protocol: str
@@ -476,7 +490,7 @@ class ShownEntry(Struct, frozen=True):
 
 
 class QuestionPage(Struct, frozen=True):
-    """One question with its entries in all runs of the session."""
+    """What the page of one question shows: the question, and how each run answered it under each protocol."""
 
     id: int
     benchmark: str
@@ -495,7 +509,7 @@ class QuestionPage(Struct, frozen=True):
     def correct_letters(self) -> str:
         """Letters of the correct options in their original order, such as `A, C`.
 
-        They are empty if the question has no options, or if its correct answer is not available.
+        Empty if the question has no options, or if its correct answer is hidden or missing.
         """
         if self.answer is None or not self.round.options:
             return ""
@@ -518,7 +532,7 @@ class QuestionPage(Struct, frozen=True):
 
     @property
     def by_protocol(self) -> list[tuple[str, list[ShownEntry]]]:
-        """Return the entries of the question by protocol."""
+        """Pairs of a protocol and the entries under it, in the order of the page."""
         return [
             (protocol, list(entries))
             for protocol, entries in groupby(self.entries, key=_protocol_of)
@@ -532,9 +546,10 @@ def _protocol_of(entry: ShownEntry) -> str:
 def find_question(
     library: RunLibrary, benchmark: str, sample_id: str, turn: int, build: str = ""
 ) -> int | None:
-    """Return the id of a question in the index, or None.
+    """Return the number of a question in the index; None if the index does not have it.
 
-    If several builds have it, the latest indexed one whose digest begins with `build` is used.
+    A benchmark may have been built several times. Of the builds that have the question, the one that was indexed
+    last is used, among those whose digest begins with `build`.
     """
     rows = library.rows(
         "SELECT id, build FROM question WHERE benchmark = ? AND sample_id = ? AND turn = ? ORDER BY id DESC",
@@ -592,14 +607,17 @@ def read_exchanges_of(library: RunLibrary, number: int, run: ShownRun) -> list[E
 def _entries(
     library: RunLibrary, number: int, run: ShownRun, sample: Sample, answer: Answer | None
 ) -> list[ShownEntry]:
-    """Read what a page shows of one question in one run: an entry for each protocol under which it was evaluated.
+    """Return how one run answered one question, with a record for each protocol under which it was asked.
 
     Args:
         library: The index of the runs.
-        number: The id of the question in the index.
+        number: The number of the question in the index.
         run: The run, whose journals contain the requests and responses.
         sample: The sample of the question.
-        answer: Its correct answer, or None if it is hidden.
+        answer: Its correct answer; None if it is hidden.
+
+    Returns:
+        The records; an empty list if the run does not have the question.
     """
     rows = library.rows(
         "SELECT protocol, outcome, unstable, predictions, scores FROM entry JOIN entry_record ON entry = id "
@@ -626,15 +644,15 @@ def _entry(
     sample: Sample,
     answer: Answer | None,
 ) -> ShownEntry:
-    """Return what a page shows of a question under one protocol of a run.
+    """Return how one run answered one question under one protocol.
 
     Args:
         run: The run.
-        row: The entry in the index: protocol, index of the outcome, whether replies chose different options, and the
+        row: Its entry in the index: protocol, index of the outcome, whether replies chose different options, and
             predictions and scores as JSON.
         exchanges: All requests and responses of the run about the question under this protocol.
         sample: The sample of the question.
-        answer: Its correct answer, or None if it is hidden.
+        answer: Its correct answer; None if it is hidden.
     """
     protocol, outcome_index, is_unstable, predictions_json, scores_json = row
     outcome = OUTCOMES[outcome_index]
@@ -671,10 +689,10 @@ def _entry(
 
 
 def _exchanges_that_count(exchanges: Sequence[Exchange]) -> dict[Variant, Exchange]:
-    """Return the exchange that counts for each presentation of a question.
+    """Return the exchange (a request and its response) that counts for each presentation of a question.
 
-    A request may have been sent several times, for example after a failure. The last exchange with a response counts,
-    as in scoring. If there was no response at all, the first failure is returned.
+    A request may have been sent several times, for example after a failure. The last one with a response counts, as
+    in scoring. If none has a response, it is the first failure.
     """
     exchange_by_variant: dict[Variant, Exchange] = {}
     for exchange in exchanges:
@@ -688,13 +706,13 @@ def _exchanges_that_count(exchanges: Sequence[Exchange]) -> dict[Variant, Exchan
 def _presentation_outcome(
     prediction: Prediction, answer: Answer | None, question_outcome: Outcome
 ) -> Outcome:
-    """Return the outcome of one presentation of a question.
+    """Return the outcome of one presentation of a question, such as `right`.
 
     Args:
-        prediction: What was read from the reply to the presentation.
-        answer: The correct answer, or None if it is hidden.
-        question_outcome: The outcome of the question. A reply to an open question has the same outcome, because metrics
-            score open questions as a whole.
+        prediction: What was read from the reply to this presentation.
+        answer: The correct answer; None if it is hidden.
+        question_outcome: The outcome of the whole question. It is returned for open questions, whose metrics do not
+            score single presentations.
     """
     is_text_reply = prediction.text is not None and prediction.error is None
     if not is_text_reply:
@@ -703,7 +721,10 @@ def _presentation_outcome(
 
 
 def find_image(library: RunLibrary, digest: str) -> tuple[Path, ImageRef]:
-    """Return the folder of a benchmark with this image, and its record. Raises DataError if no question has it."""
+    """Return the folder of a benchmark that has this image, and the record of the image.
+
+    Raises DataError if no question of the runs has the image.
+    """
     rows = library.rows(
         "SELECT folder, media_type, width, height FROM picture WHERE digest = ?", digest
     )

@@ -118,7 +118,10 @@ class RunState(Struct, frozen=True):
 
 
 class _JournalProgress:
-    """The progress of one run: up to which byte its journals were read, and the counts of what was read."""
+    """The progress of one run, counted from its journals (the files to which replies are appended).
+
+    It remembers up to which byte each journal was read, so that only new lines are read the next time.
+    """
 
     def __init__(self, folder: Path, manifest: RunManifest) -> None:
         """Start to watch the progress of a run. Nothing of its journals has been read yet."""
@@ -191,14 +194,15 @@ class _JournalProgress:
             self.unanswered.add_failure(exchange)
 
     def rate(self, now: float, *, is_under_way: bool) -> float | None:
-        """Return how many questions per second the run has completed since it was first seen under way.
+        """Return the speed of the run in questions per second, measured since this process first saw it active.
 
         Args:
             now: The time in seconds since 1970.
-            is_under_way: Whether the run is under way. If not, the session ends, and the next one is measured anew.
+            is_under_way: Whether the run is active now. If not, the measurement ends, and starts anew when the run
+                is resumed.
 
         Returns:
-            None if the run is not under way, or if there is no reply yet.
+            The speed; None if the run is not active, or if too few replies have arrived since then to measure it.
         """
         if not is_under_way:
             self.session = None
@@ -223,10 +227,11 @@ class Progress:
         Args:
             folder: The folder of the run.
             manifest: Its manifest.
-            is_working: Whether its process is alive; None if it was not started from these pages.
+            is_working: Whether its process is alive; None if the run was not started from these pages, so that this
+                is unknown.
 
         Returns:
-            The progress. The journals of a finished run are not read, so it has only the state.
+            The progress. The counts of a finished run are 0, because its journals are not read.
         """
         with self._lock:
             state: State = "under way"
@@ -267,13 +272,13 @@ def _decode_exchange(line: bytes) -> StoredExchange | None:
 def _state(folder: Path, now: float, *, is_left: bool) -> State:
     """Return whether a run is under way, finished or stopped.
 
-    A run is under way while a process holds its lock. Without a lock it is finished if it was scored. Otherwise it
-    counts as stopped if its files did not change for `QUIET_SECONDS`.
+    A process that works on a run holds a lock in its folder, so a locked run is under way. Without a lock, it is
+    finished if it was scored. Otherwise it counts as stopped once its files have not changed for `QUIET_SECONDS`.
 
     Args:
         folder: The folder of the run.
         now: The time in seconds since 1970.
-        is_left: Whether its process is known to have ended, so that there is no need to wait.
+        is_left: Whether its process is known to have ended. Then an unfinished run counts as stopped at once.
     """
     if is_locked(folder):
         return "under way"
@@ -296,10 +301,10 @@ def _has_ended(folder: Path) -> bool:
 
 
 def _count_questions(folder: Path, manifest: RunManifest) -> int | None:
-    """Return the number of questions of the complete run, counted once per protocol.
+    """Return how many questions the complete run will have. A question counts once for each protocol that asks it.
 
     Returns:
-        None if a rule stops the run early, or chooses questions by earlier replies.
+        The number; None if it depends on the replies: a rule may stop the run early, or choose the next questions.
 
     Raises:
         DataError: A benchmark of the run no longer exists.

@@ -62,7 +62,9 @@ LOOPBACK = "127.0.0.1"
 
 
 def open_listener(port: int, host: str = LOOPBACK) -> socket.socket:
-    """A socket on a port, 0 for a free one, of this machine alone unless a host is given. Raises StoreError.
+    """Return a listening socket on a port of this machine. Only this machine can connect, unless a host is given.
+
+    The port 0 stands for any free port. Raises StoreError if the port cannot be used.
 
     Examples:
         >>> with open_listener(0) as listener:

@@ -81,10 +81,10 @@ _CANCEL_KEYS = ("q", "\x1b", "\x03", "\x04")
 
 @contextmanager
 def suggesting_lenient(lenient: bool) -> Iterator[None]:
-    """If the block fails because of wrong rows in a file, tell the user that --lenient skips them.
+    """If the block raises an error about wrong rows in a file, print that `--lenient` skips such rows.
 
     Args:
-        lenient: Whether the flag is given already.
+        lenient: Whether the user gave the flag, so that nothing is printed.
     """
     try:
         yield
@@ -96,11 +96,11 @@ def suggesting_lenient(lenient: bool) -> Iterator[None]:
 
 
 def ask_user(path: Path, doubt: Doubt) -> str:
-    """Let the user choose by one key how a file is to be read.
+    """Let the user decide by pressing a key how to read a file that can be read in several ways.
 
     Args:
         path: The file.
-        doubt: What is doubtful about the file, and the choices.
+        doubt: What is unclear about the file, and the choices.
 
     Returns:
         The choice.
@@ -210,14 +210,16 @@ def _build_own(target: str, spec: BuildSpec) -> None:
 
 
 def _build_entries(entries: Sequence[BenchmarkSpec], spec: BuildSpec) -> None:
-    """Build benchmarks of the catalogue. If one of several cannot be built, the others are still built.
+    """Build benchmarks of the catalogue. Those that are already built are skipped unless something has changed.
+
+    If one of several cannot be built, its error is printed and the others are still built.
 
     Args:
         entries: The catalogue entries.
         spec: The settings of the build.
 
     Raises:
-        DataError: A benchmark cannot be built.
+        DataError: At least one benchmark could not be built.
     """
     for entry in entries:
         check_table_settings(entry, spec)
@@ -273,14 +275,15 @@ def _build_entries(entries: Sequence[BenchmarkSpec], spec: BuildSpec) -> None:
 
 
 def _changed_settings(entry: BenchmarkSpec, spec: BuildSpec) -> str:
-    """Return how the settings of an existing build differ from those that the user gave, as a reason to build it again.
+    """Return why an existing build does not have the settings that the user asks for now, as a reason to build it
+    again.
 
     Args:
         entry: The catalogue entry of the benchmark.
         spec: The settings that the user gave.
 
     Returns:
-        The reason; empty if the user gave no settings, or the same ones.
+        The reason; empty if the user gave no settings, or the same as before.
     """
     requested = changed_settings(spec.recipe)
     of_build = Benchmark(benchmark_folder(entry.name)).manifest.build_info.recipe

@@ -231,12 +231,18 @@ def compare_command(
 def _metrics_to_compute(
     metric_names: Sequence[str], folders: Sequence[Path], stored_scoring: str | None
 ) -> list[str]:
-    """Return the metrics that the runs must be scored with, because the scoring that is compared lacks them.
+    """Return the requested metrics that must be computed now, because not all runs have stored values of them.
+
+    Metrics that every scoring reports, such as accuracy, are never computed again and are left out. A metric that
+    the user wrote as code (`my_file.py:NAME`) is registered first.
 
     Args:
-        metric_names: The metrics to compare.
+        metric_names: The metrics that the user wants to compare.
         folders: The folders of the runs.
-        stored_scoring: The scoring that the user chose, as `find_scoring` takes it.
+        stored_scoring: The scoring that the user chose by `--scoring`; None without a choice.
+
+    Returns:
+        The names of the metrics, each once; an empty list if nothing has to be computed.
     """
     common_metrics = _stored_metrics_of_all(folders, stored_scoring)
     names = [name for name in metric_names if name not in common_metrics]
@@ -250,7 +256,22 @@ def _metrics_to_compute(
 
 
 def _stored_metrics_of_all(folders: Sequence[Path], stored_scoring: str | None) -> set[str]:
-    """Return the metrics of which the scoring that is compared has results in all runs."""
+    """Return the names of the metrics that need not be computed, because every run has stored values of them.
+
+    Scoring a run writes its values into the folder of the run: the standard scoring into the folder itself, another
+    one (for example with a judge, or with `--metric bleu`) into a folder of its own under `scores`. This function
+    looks only at the scoring of each run that will be compared. For example, if run A was scored with `bleu` and
+    `rouge`, and run B with `bleu` alone, it returns `{"bleu"}`.
+
+    Args:
+        folders: The folders of the runs.
+        stored_scoring: The scoring that the user chose by `--scoring`. Without a choice (None), it is the last
+            scoring if all runs were scored in the same way, and otherwise the standard one.
+
+    Returns:
+        The names; an empty set if the standard scoring of any run is compared, or if no metric is stored in all
+        runs.
+    """
     if stored_scoring in (STANDARD, CHOSEN_STANDARD):
         return set()
     if stored_scoring is None:
@@ -270,15 +291,18 @@ _COMPARISON_FIELDS = {
 }
 """Settings of how existing runs are compared."""
 _SEQUENTIAL_FIELDS = ("metrics", "where", "seed")
-"""Those of them that --sequential uses as well."""
+"""The fields of `_COMPARISON_FIELDS` that --sequential uses, too."""
 
 
 def _check_flags(sequential: bool, *, has_flags_for_models: bool) -> None:
     """Raise DataError for flags that do not work together.
 
+    `--sequential` runs two models, so flags for existing runs (such as `--baseline`) do not go with it. The flags
+    for such a run (`--equivalent`, `--protocol`, `--exam`) do not work without it.
+
     Args:
-        sequential: Whether `--sequential` is given, so that models are run.
-        has_flags_for_models: Whether flags are given that work only with it.
+        sequential: Whether `--sequential` is given.
+        has_flags_for_models: Whether one of the flags that need `--sequential` is given.
     """
     if sequential:
         fields_for_runs = [name for name in _COMPARISON_FIELDS if name not in _SEQUENTIAL_FIELDS]
@@ -318,7 +342,10 @@ def _print_differences(comparison: Comparison) -> None:
 
 
 def _show_verdict(results: Results, comparison: Comparison) -> None:
-    """Print the sentence that says which model is better over the benchmarks that all runs have, as reports say it."""
+    """Print the first finding of a report on these runs: the sentence that says which model is better.
+
+    It is about the benchmarks that all runs have in common. Nothing is printed if there is no such sentence.
+    """
     from snellen.analysis.paired.comparison import ComparedRuns
     from snellen.report.findings import findings
     from snellen.report.reported_runs import prepare_common_benchmarks

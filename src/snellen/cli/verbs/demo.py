@@ -91,9 +91,10 @@ def demo_command(runs: str, limit: int, level: str, as_json: bool) -> None:
 
 
 def _program() -> str:
-    """Return the command by which the user can call Snellen.
+    """Return the command by which the user can call Snellen, for messages that say what to type next.
 
-    `make demo` runs it from an environment that is not on the search path, so that its path is needed.
+    It is `snellen` in most cases. `make demo` runs a script of an environment that is not on the search path, and
+    then the command is the path of the script.
     """
     program = sys.argv[0]
     is_script = Path(program).name == "snellen"
@@ -103,9 +104,18 @@ def _program() -> str:
 
 
 def _acuity_card(runs: Path, limit: int, as_json: bool) -> Path:
-    """Have `snellen acuity` measure how small and how faint shapes may be for the trained models to see them.
+    """Run `snellen acuity` on the demo's trained models, which measures how small and how faint a shape they can still
+    see.
 
-    If the demo samples fewer questions per benchmark than by default, each test has a smaller budget, too.
+    If the user asked for fewer questions than the demo's default, the measurement sends fewer requests, too.
+
+    Args:
+        runs: The folder of the demo's runs. The runs of this measurement are stored in its subfolder `acuity`.
+        limit: Questions per benchmark, as the user chose.
+        as_json: Whether results are printed as JSON.
+
+    Returns:
+        The path of the card, an HTML page with the results.
     """
     card = runs / "acuity.html"
     arguments = [*DEMO_MODELS, "--method", "likelihood", "--runs", str(runs / "acuity")]

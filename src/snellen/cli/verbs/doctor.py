@@ -55,7 +55,10 @@ class Diagnosis(Struct, frozen=True):
 
 
 def diagnose_accelerator() -> Iterator[Diagnosis]:
-    """Yield a diagnosis of each accelerator that torch finds, with its memory; or one that says that there is none."""
+    """Yield what was found about each accelerator that torch can use, with its memory.
+
+    Without an accelerator, or without torch, one diagnosis is yielded that says so.
+    """
     if find_spec("torch") is None:
         yield Diagnosis(
             "machine",
@@ -140,12 +143,12 @@ def _torchvision() -> Iterator[Diagnosis]:
 def _of_requirements(
     part: str, name: str, otherwise: State, missing: Iterable[str], remedy: str
 ) -> Diagnosis:
-    """Return the diagnosis of an extra or package whose requirements were checked.
+    """Return the diagnosis of an extra or package: `good` if no requirement is missing.
 
     Args:
         part: The section of the table.
         name: The extra or package.
-        otherwise: Its state if a requirement is missing.
+        otherwise: The state to report if a requirement is missing, such as `broken`.
         missing: The missing requirements.
         remedy: The command that installs them.
     """
@@ -156,10 +159,12 @@ def _of_requirements(
 
 
 def missing_requirements(extra: str, package: str = PACKAGE) -> Iterator[str]:
-    """Yield the requirements of a package's extra, and of extras that it names, that are missing or too old or new.
+    """Yield the requirements of an extra that are not installed, or not in a suitable version.
+
+    For example `pillow>=10 (installed: 9.5)`.
 
     Args:
-        extra: The extra; `CORE` for what the package always requires.
+        extra: The extra, including those that it names; `CORE` for what the package always requires.
         package: The package.
     """
     for requirement in requirements(extra, package):
@@ -252,14 +257,13 @@ def diagnose_suites() -> Iterator[Diagnosis]:
 
 
 def _failing_line(cause: BaseException | None) -> str:
-    """Return the line of another package's module that raised an error when the module was imported.
+    """Return where code of another package raised an error while it was imported, such as ` (/path/metric.py:12)`.
 
     Args:
-        cause: The error; None if there is none.
+        cause: The error; may be None.
 
     Returns:
-        The line as ` (file:line)`, the first one of the traceback outside Python's own import code; empty if there is
-        none.
+        The first line of the traceback that is not Python's or Snellen's import code; empty if there is none.
     """
     if cause is None:
         return ""
@@ -272,9 +276,10 @@ def _failing_line(cause: BaseException | None) -> str:
 
 
 def diagnose_hooks() -> Iterator[Diagnosis]:
-    """Yield a diagnosis for each metric, protocol or the like of a suite or package that cannot be imported.
+    """Yield a diagnosis for each object (metric, protocol ...) of another suite or package that cannot be imported.
 
-    It says which line of the code raises the error. Groups of entry points that do not exist are reported as well.
+    It names the line of code that raises the error. A package may also declare entry points in a group that Snellen
+    does not have; these are reported, too.
     """
     names_by_group = registry.of_other_packages()
     hooks: list[tuple[str, registry.Group, str]] = []

@@ -146,16 +146,17 @@ def export_command(
 
 
 def _scored_runs(folders: Sequence[Path], stored_scoring: str | None) -> list[ScoredRun]:
-    """Return runs as they were scored last, and announce each run that is left out.
+    """Return runs with the scores of their last scoring, and print which runs are left out.
 
-    Of several runs, one that was not scored yet does not hold up the others: its judge or its process may have failed.
+    If there are several runs, those without scores are left out, because a single failed run should not prevent the
+    export of the others.
 
     Args:
         folders: The folders of the runs.
-        stored_scoring: The scoring that the user chose, which all runs must have.
+        stored_scoring: The scoring that the user chose by `--scoring`. All runs must have it.
 
     Raises:
-        StoreError: No run was scored, or one lacks the chosen scoring.
+        StoreError: No run was scored, or a run lacks the chosen scoring.
     """
     if stored_scoring is not None or len(folders) == 1:
         return open_stored(folders, stored_scoring, announce)
@@ -173,11 +174,12 @@ def _scored_runs(folders: Sequence[Path], stored_scoring: str | None) -> list[Sc
 
 
 def _is_benchmark(name: str, exporter: Exporter) -> bool:
-    """Return whether an argument names a benchmark, and not the folder of a run.
+    """Return whether an argument means a benchmark, and not the folder of a run.
 
     Args:
         name: The argument.
-        exporter: The format. If it can write benchmarks, any name that is not a path is taken for a benchmark.
+        exporter: The format. If it can write benchmarks, any name that is not an existing path counts as a
+            benchmark.
     """
     if (Path(name) / MANIFEST).exists():
         return True
@@ -185,9 +187,10 @@ def _is_benchmark(name: str, exporter: Exporter) -> bool:
 
 
 def _check_not_a_benchmark(names: Sequence[str], form_name: str) -> None:
-    """Raise DataError if a name is that of a built benchmark, which the format cannot write.
+    """Raise DataError if a name is that of a built benchmark, while the format can only write replies of runs.
 
-    A run of the same name in the default folder is more likely meant, and is named by the error that follows.
+    If the folder `runs` has a run of this name, the user probably means the run; then this check passes, and the
+    next error names it.
     """
     for name in names:
         if Path("runs", name, RUN_MANIFEST).exists():
@@ -319,10 +322,9 @@ def _check_runs(runs: Sequence[Path]) -> None:
 
 
 def _built_benchmark(name: str) -> Benchmark | None:
-    """Return the benchmark with a name or in a folder. A benchmark of the catalogue is built if necessary.
+    """Return the benchmark with a name or in a folder; None if there is none.
 
-    Returns:
-        None if there is no such benchmark.
+    A benchmark of the catalogue that is not built yet is built now.
     """
     if Path(name).exists() and not (Path(name) / MANIFEST).exists():
         return None

@@ -135,16 +135,19 @@ def list_command(
 
 
 def _matching_benchmarks(words: Sequence[str], where: str) -> Listing:
-    """Return a table of the benchmarks that have all of some words and meet a condition.
+    """Return a table of the benchmarks that match all search words and a condition.
 
-    A single word that matches none is taken as `snellen run` takes it: as a name, glob or suite.
+    If a single word matches nothing, it is tried as an argument of `snellen run`: a name, glob or suite.
 
     Args:
-        words: The words.
+        words: The search words.
         where: The condition; may be empty.
 
+    Returns:
+        The headings and the rows.
+
     Raises:
-        DataError: If no benchmark matches.
+        DataError: No benchmark matches.
     """
     from snellen.catalogue.selection import select
 
@@ -169,7 +172,7 @@ def _matching_benchmarks(words: Sequence[str], where: str) -> Listing:
 
 
 def _check_is_no_path(words: Sequence[str]) -> None:
-    """Raise DataError for a packed file, or the folder of a benchmark, which are run by their path and not listed."""
+    """Raise DataError for a word that is a packed file or the folder of a benchmark. These are run, but not listed."""
     from snellen.building.benchmark import MANIFEST
     from snellen.formats.packed_files import how_to_unpack
 
@@ -234,7 +237,7 @@ def _show_by_suite() -> None:
 
 
 def _show_sources(section: str, words: Sequence[str], where: str, as_json: bool) -> None:
-    """List where the benchmarks that fit the words and the condition come from, with size, access and licence."""
+    """Print where the source files of the matching benchmarks come from, with size, access and licence."""
     from snellen.fetching.inventory import origins_of
 
     if section != WHAT[0]:
@@ -251,14 +254,14 @@ def _show_sources(section: str, words: Sequence[str], where: str, as_json: bool)
 
 
 def _specs(words: Sequence[str], where: str) -> Iterator[BenchmarkSpec]:
-    """Yield the benchmarks that match search words and a condition: those of the catalogue, then the user's own.
+    """Yield the benchmarks that match all search words and a condition: those of the catalogue, then the user's own.
 
     Args:
-        words: Search words. A benchmark must match all of them (`_matches`).
-        where: A condition on facts of the benchmark; empty for none.
+        words: The search words.
+        where: A condition such as `suite == 'mmbench'`; empty for none.
 
     Raises:
-        DataError: The condition is not valid, or has a fact that benchmarks do not have.
+        DataError: The condition is not valid, or uses a property that benchmarks do not have.
     """
     from snellen.building.benchmark import Benchmark, own_benchmarks
     from snellen.catalogue import entries
@@ -287,9 +290,10 @@ def _specs(words: Sequence[str], where: str) -> Iterator[BenchmarkSpec]:
 
 
 def _matches(spec: BenchmarkSpec, word: str) -> bool:
-    """Return whether a benchmark matches a search word in lower case.
+    """Return whether a benchmark matches a search word, which must be in lower case.
 
-    The word may be its suite, a pattern of its name, or a part of its title, task, topics or origins.
+    It does if the word is its suite, is a glob that matches its name, or occurs in its short name, title, task,
+    topics or origins.
     """
     if word == spec.suite or fnmatchcase(spec.name, word):
         return True
@@ -298,12 +302,15 @@ def _matches(spec: BenchmarkSpec, word: str) -> bool:
 
 
 def benchmark_table(words: Sequence[str] = (), where: str = "", *, built: bool = False) -> Listing:
-    """List what is known of each benchmark.
+    """Return a table with what is known about each benchmark, such as title, dimension, number of samples and licence.
 
     Args:
-        words: Words that a benchmark must have in its description.
-        where: Condition on its facts.
-        built: Whether to list only benchmarks that are built on this machine.
+        words: Search words. Only benchmarks that match all of them are included.
+        where: A condition that benchmarks must meet; empty for none.
+        built: Whether to include only benchmarks that are built on this machine.
+
+    Returns:
+        The headings and the rows.
     """
     from snellen.building.source_state import is_built
     from snellen.catalogue import dimension_titles

@@ -127,12 +127,12 @@ def reconcile_command(
 
 
 def side_at(path: Path, reading: FileReading, rule: str = "") -> ReconciledSide:
-    """Return one of the two results that are reconciled, from a run or from a file of predictions.
+    """Read one of two results that are to be compared question by question.
 
     Args:
-        path: The folder of the run, or the file.
+        path: The folder of a run, or a file of predictions.
         reading: How to read the file.
-        rule: How the harness that wrote the file read replies; empty if this is inferred.
+        rule: How the harness that wrote the file read replies. If it is empty, it is inferred from the file.
 
     Raises:
         DataError: The run or file cannot be read.
@@ -144,7 +144,10 @@ def side_at(path: Path, reading: FileReading, rule: str = "") -> ReconciledSide:
 
 
 def _aggregation_note(side: ReconciledSide, reported: float) -> str:
-    """Return a sentence that says how a reported score follows from the verdicts of one result, or that it does not."""
+    """Return a sentence on how a reported score was computed from the verdicts on single questions.
+
+    For example, it equals the mean of the verdicts, or the mean of the categories, or neither.
+    """
     aggregation = guess_aggregation(side.items, reported)
     if aggregation:
         return f"The number {reported:g} reported for {side.label} equals the {aggregation} of its verdicts"

@@ -236,14 +236,14 @@ def _check_bound(bound: float, folders: Sequence[Path], scoring: ScoringSpec) ->
 
 
 def _is_below(results: Results, bound: float) -> bool:
-    """Return whether the headline of a run is below a bound, or missing. The user is told of each such run.
+    """Return whether the headline number of any run is missing or below a bound. Each such run is printed.
 
     Args:
         results: The results of the runs.
-        bound: The bound, in the unit of the headlines.
+        bound: The bound, in the unit of the headline numbers.
 
     Raises:
-        DataError: The bound is above 1, but the headlines are shares.
+        DataError: The bound is above 1, but the headline numbers are shares.
     """
     if bound > 1 and all(row.unit == SHARE for row in results.headlines):
         raise DataError(f"--fail-under {bound:g}: the headline is a share; write {bound:g}%")
@@ -263,12 +263,17 @@ def _is_below(results: Results, bound: float) -> bool:
 def _corrections(
     results: Results, benchmark: str, errata: Errata | None
 ) -> tuple[AppliedCorrection, ...]:
-    """Return the corrections of a benchmark's ground truths, and whether each was applied in the first run that has it.
+    """Return the corrections of a benchmark's ground truths, each with whether it was applied.
+
+    They are looked up in the first run that has the benchmark.
 
     Args:
         results: The results of runs.
         benchmark: The name of the benchmark.
-        errata: Its list of corrections, if there is one.
+        errata: Its list of corrections; may be None.
+
+    Returns:
+        The corrections; an empty tuple if no run has the benchmark.
     """
     for run in results.runs:
         for scored in run.benchmarks:
@@ -279,7 +284,7 @@ def _corrections(
 
 
 def _announce_unused(errata: Errata, file: str, results: Results) -> None:
-    """Tell the user of corrections in a file of theirs whose benchmark or question no run has."""
+    """Print which corrections in the user's file had no effect, because no run has their benchmark or question."""
     asked: set[str] = set()
     has_benchmark = False
     for run in results.runs:
@@ -531,11 +536,11 @@ def _announce_absent_papers(scored: Sequence[ScoredRun]) -> None:
 
 
 def _why_it_differs(scored: Sequence[ScoredRun], against: Path) -> ReportSection:
-    """Return the section of a report that explains why its run and another result differ.
+    """Return a section of a report that explains why the result of its run differs from another result.
 
     Args:
-        scored: The runs of the report, of which there must be one.
-        against: The other result: a run or a file of any harness.
+        scored: The runs of the report. There must be exactly one.
+        against: The other result: the folder of a run, or a file of predictions of any harness.
 
     Raises:
         DataError: The report has several runs, or the other result cannot be read.
@@ -571,7 +576,10 @@ def _looks_like_a_run(path: Path) -> bool:
 
 
 class BenchmarkReport(Protocol):
-    """What `snellen report BENCHMARK` writes: of the group `benchmark_reports` of the registry, the name `datasheet`."""
+    """The function that writes the report of a benchmark for `snellen report BENCHMARK`.
+
+    A package provides it under the name `datasheet` in the group `benchmark_reports` of the registry.
+    """
 
     def __call__(
         self,
@@ -583,13 +591,14 @@ class BenchmarkReport(Protocol):
         strict: bool,
         as_json: bool,
     ) -> None:
-        """Write it.
+        """Write the report.
 
         Args:
-            benchmark: A name or a folder. Raises UnknownNameError for one that is not there.
+            benchmark: A name or a folder. Raises UnknownNameError if there is no such benchmark.
             runs: Runs of models that saw no images.
-            outputs: Files to write; without one the report is written beside where the command runs.
-            error_limit: The largest bound on the share of bad questions that is certified; None for the usual one.
+            outputs: Files to write. Without any, the report is written to the current folder.
+            error_limit: The largest share of bad questions with which a benchmark is certified; None for the
+                default.
             strict: Exit with 1 if the benchmark is not certified.
             as_json: Print it as JSON.
         """
@@ -604,7 +613,7 @@ def _report_benchmark(
     strict: bool,
     as_json: bool,
 ) -> None:
-    """Write a datasheet, which describes a benchmark itself; it is part of another package.
+    """Write the datasheet of a benchmark, which describes its questions. The code is part of another package.
 
     Raises:
         DataError: Several names were given.

@@ -119,7 +119,9 @@ def run_command(
 
 
 def _run_share(spec: RunSpec, share: str) -> None:
-    """Run one share of the requests without scoring, and tell the user which command scores the run.
+    """Send one share of a run's requests without scoring, so that several machines can divide a run.
+
+    Then print which command scores the run when all shares are complete.
 
     Args:
         spec: The settings of the run.
@@ -139,12 +141,14 @@ def _run_share(spec: RunSpec, share: str) -> None:
 
 
 def _spec(first: str, others: tuple[str, ...], flags: dict[str, Any]) -> RunSpec:
-    """Return the settings of a run from the words and flags of the command line, and from a TOML file if one is given.
+    """Return the settings of a run: from a TOML file if there is one, from the arguments, and from the flags.
+
+    Arguments and flags take precedence over the file.
 
     Args:
         first: The first argument: a model, or a TOML file with settings.
-        others: The other arguments: further models, and benchmarks. They take precedence over those in the file.
-        flags: Values of the flags by name. They take precedence over the file.
+        others: The other arguments: further models, and benchmarks.
+        flags: Values of the flags by name.
 
     Raises:
         DataError: The arguments are in the wrong order, or a setting is not valid.
@@ -189,15 +193,15 @@ def _check_code(first: str, others: tuple[str, ...]) -> None:
 def _separated(
     first: str, others: tuple[str, ...], fields: dict[str, Any]
 ) -> tuple[str, tuple[str, ...]]:
-    """Split models, benchmarks and protocols that were given with commas between them.
+    """Split models, benchmarks and protocols that the user separated by commas instead of spaces: `pope,mme`.
 
     Args:
         first: The first argument of the command, a model.
         others: The other arguments: models and benchmarks.
-        fields: Settings by name. The protocols among them are replaced by the separate ones.
+        fields: Settings by name. Its protocols are split in place.
 
     Returns:
-        The first model, and the other models and benchmarks.
+        The first model, and all other models and benchmarks.
     """
     from snellen.runs.separated_names import (
         separated_benchmarks,

@@ -1,8 +1,8 @@
-"""COCO-Order and Flickr30k-Order: a caption among four of its own shuffles.
+"""COCO-Order and Flickr30k-Order: find the caption of an image among four shuffles of its words.
 
-The authors' loader makes the shuffles anew each time, with spaCy's tags and NumPy's global generator; none are
-published. Where what it made was written to a file (its `test_cases`), that file is read. From the captions alone the
-shuffles are made by `snellen.suites.aro.reader`.
+The authors' loader makes new shuffles each time, with the tags of spaCy and NumPy's global random generator, and no
+shuffles were published. If the user has a file of shuffles that the loader wrote (its `test_cases`), the file is
+read. If there are only captions, the shuffles are made here.
 """
 
 from __future__ import annotations
@@ -86,8 +86,19 @@ def clean_caption(text: str) -> str:
 
 
 def make_shuffles(caption: str, rng: random.Random) -> tuple[str, ...] | None:
-    """Return four different texts with the words of a caption in another order, one by each kind of shuffle; None
-    if the caption has too few words."""
+    """Return four wrong captions: the words of a caption in another order, by four kinds of shuffle.
+
+    In this order: only nouns and adjectives change places; only the other words do; words change places within
+    groups of three; the groups of three change places. All four differ from each other and from the caption.
+
+    Args:
+        caption: The caption, as `clean_caption` returns it.
+        rng: Source of the random orders.
+
+    Returns:
+        The four texts; None if a kind of shuffle finds no new order in `TRIES` tries, because there are too few
+        words.
+    """
     texts = [caption]
     for shuffle in (
         _shuffle_nouns_and_adjectives,
@@ -105,7 +116,11 @@ def make_shuffles(caption: str, rng: random.Random) -> tuple[str, ...] | None:
 
 
 def is_name_or_quality(word: str) -> bool:
-    """Return whether a word is taken for a noun or an adjective."""
+    """Return whether a word counts as a noun or an adjective.
+
+    It does unless it is a number, is in the list of other words, or ends with -ing, -ed or -ly. A word in the list
+    of exceptions (`_word_lists`) always does.
+    """
     bare = word.strip(",'’-?")
     if not bare or bare.isdecimal():
         return False
@@ -117,9 +132,10 @@ def is_name_or_quality(word: str) -> bool:
 
 @cache
 def _word_lists() -> dict[str, frozenset[str]]:
-    """Return two lists of words from `other_words.txt`.
+    """Return the two word lists of `other_words.txt`, by which nouns and adjectives are recognised without a tagger.
 
-    `others` are neither nouns nor adjectives. `nouns` are nouns and adjectives that end like verbs or adverbs.
+    `others` has words that are neither nouns nor adjectives. `nouns` has the exceptions to the rule about endings:
+    nouns and adjectives that end with -ing, -ed or -ly, such as most verbs and adverbs do.
     """
     text = files("snellen.suites.aro").joinpath("other_words.txt").read_text("utf-8")
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]

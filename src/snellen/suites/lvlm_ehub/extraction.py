@@ -37,7 +37,11 @@ from snellen.records import Answer, Prediction
 
 
 def class_match(reply: str, references: Sequence[str]) -> float:
-    """LVLM-eHub, OCR and image classification: as `ocr_match`, but any one reference (a synonym) counts."""
+    """LVLM-eHub, OCR and image classification: as `ocr_match`, but any one reference (a synonym) counts.
+
+    It is 1 if any reference occurs in the reply as whole words, and otherwise 0. Everything but ASCII letters and
+    digits is ignored.
+    """
     words = legacy_ocr_normalise(reply)
     return float(
         any(contains_words(words, legacy_ocr_normalise(reference)) for reference in references)
@@ -47,17 +51,21 @@ def class_match(reply: str, references: Sequence[str]) -> float:
 def vqa_match(reply: str, references: Sequence[str]) -> float:
     """LVLM-eHub, VQA, and ReForm-Eval, KIE: 1 if any reference stands in the reply between word boundaries.
 
-    Both sides through the VQA normaliser. So `Yes, there is no doubt` is right for a gold no, `none of
-    these` for a gold 0, and a gold that is an article or a symbol for any reply with a word.
+    Otherwise it is 0. Both texts are normalised as VQA's script does. The meaning of the reply is ignored: `Yes,
+    there is no doubt` is right for the reference "no", and `none of these` for "0", because the normalisation
+    changes "none" to "0". A reference of which nothing is left, such as an article or a symbol, matches every reply
+    that has a word.
     """
     words = vqa_normalise(reply)
     return float(any(contains_words(words, vqa_normalise(reference)) for reference in references))
 
 
 def option_match(predictions: Sequence[Prediction], answer: Answer) -> float:
-    """LVLM-eHub, questions with options: the share of replies that contain the text of the right option, by `vqa_match`.
+    """Return the share of replies that contain the text of the correct option (`vqa_match`), for questions with
+    options.
 
-    A reply that repeats all options is right whatever the answer is. For likelihoods, the share of right choices.
+    A reply that repeats all options is always right. For likelihoods, it is the share of correct choices. This is
+    LVLM-eHub's metric.
     """
     n_right = 0
     for prediction in predictions:
@@ -72,7 +80,8 @@ def option_match(predictions: Sequence[Prediction], answer: Answer) -> float:
 def visdial_reciprocal_rank(reply: str, options: Sequence[str]) -> float:
     """LVLM-eHub, VisDial: 1 / position (from 1) of the first option *in file order* that the reply contains, else 0.
 
-    The ground truth is never read: an option that is short and early in the file wins over the correct one.
+    The correct answer is never read: a short option at the beginning of the file scores higher than the correct
+    one.
     """
     normalised_reply = vqa_normalise(reply)
     for position, option in enumerate(options, start=1):
@@ -82,12 +91,14 @@ def visdial_reciprocal_rank(reply: str, options: Sequence[str]) -> float:
 
 
 def kie_word_counts(reply: str, gold: str) -> Counts:
-    """Return the counts of a reply for LVLM-eHub's micro F1 of words, which are summed over all replies.
+    """Return the counts of one reply for LVLM-eHub's F1 of words, which is computed from the counts of all replies
+    together.
 
-    Words are separated by white space and compared as they are. A repeated word matches as often as both texts have it.
+    Words are separated by spaces and compared as they are written. If a word is repeated, it matches at most as
+    often as the other text has it.
 
     Returns:
-        The number of matching words, of words in the reply, and of words in the reference `gold`.
+        The number of matching words, of words in the reply, and of words in the reference text `gold`.
     """
     reply_words = Counter(reply.split())
     gold_words = Counter(gold.split())
@@ -96,10 +107,17 @@ def kie_word_counts(reply: str, gold: str) -> Counts:
 
 
 def kie_word_rows(sums: Counts) -> tuple[float | None, ...]:
-    """LVLM-eHub, KIE: F1, precision and recall of words from summed counts. The paper (Table 3) calls it entity-level.
+    """Turn the summed counts of all replies into F1, precision and recall of words (LVLM-eHub, key information
+    extraction).
 
-    F1 is 0 without a match and precision None where nothing was said, where the original divides by zero; recall is
-    None where no gold has a word.
+    The paper calls it entity-level F1 (Table 3). If no word matches, F1 is 0; the original divides by zero there.
+
+    Args:
+        sums: The number of matching words, of words in replies, and of words in reference texts.
+
+    Returns:
+        F1, precision and recall. Precision is None if no reply has a word, recall if no reference has one, and F1
+        if neither has.
     """
     matched, reply_words, gold_words = sums
     return (
@@ -187,11 +205,11 @@ KIE_WORD_F1 = CorpusCountMetric(
 
 
 def ehub_word_match(reply: str, options: Sequence[str], labels: Sequence[str]) -> ExtractedChoice:
-    """Return the first option in the order shown that occurs in the reply as word(s), after VQA's normaliser.
+    """Read a choice by the rule of LVLM-eHub's ranking of options: the first option whose text occurs in the reply.
 
-    This is the rule of the paper's ranking of options. Its accuracies ask only whether the gold is among those
-    mentioned (`legacy_option_match`), so that a reply which names two options is right for both. Labels are not
-    consulted.
+    Options are tried in the order shown. Texts are compared as whole words after VQA's normalisation; labels such
+    as A are ignored. The paper's accuracies use a looser rule (`legacy_option_match`): they only ask whether the
+    correct option is among those that the reply mentions, so a reply that names two options is right for both.
     """
     del labels
     mentioned = tuple(place for place, option in enumerate(options) if vqa_match(reply, [option]))

@@ -22,7 +22,9 @@ LEAST_LOSS = 1e-9
 Weighing = Callable[[Sequence[float]], Sequence[float]]
 """Log-likelihoods of the options about one image -> their weights in the average over images."""
 Listing = Callable[[Sequence[str], Sequence[int]], Sequence[int]]
-"""Options and the places of the right ones -> the places of those that are weighed, the first of tied ones first."""
+"""Function of the options and the indices of the correct ones, which returns the indices of the options to compare.
+
+If several options have the same greatest weight, the first one in this order may be chosen."""
 
 
 def all_options(options: Sequence[str], right: Sequence[int]) -> Sequence[int]:
@@ -31,27 +33,37 @@ def all_options(options: Sequence[str], right: Sequence[int]) -> Sequence[int]:
 
 
 class PictureMean(GroupedMetric, frozen=True, kw_only=True):
-    """Accuracy of the option with the greatest weight on average over a question's images, in each presentation.
+    """Accuracy for questions that are asked about several images of the same thing, by likelihood.
 
-    Its rows: the mean over presentations (prefixes) of the accuracy, its sample standard deviation over them
-    (none for one), and the share of presentations in which several options are exactly the most likely.
+    For example, "What colour is a lemon?" may be asked about ten photos of lemons. The log-likelihoods of the
+    options are turned into weights for each photo, the weights are averaged over the photos, and the option with
+    the greatest average is the model's answer. This is repeated for each wording of the question (a presentation).
+
+    Its three rows of results are the accuracy averaged over presentations, the standard deviation of the accuracy
+    between them (none for a single presentation), and the share of presentations in which several options have
+    exactly the same, greatest weight.
     """
 
     weigh: Weighing
     first_of_tied: bool = False
-    """Whether the first of tied options is chosen; otherwise a tie is not right."""
+    """Whether the first of several options with the same greatest weight is chosen. Otherwise such a tie is wrong."""
     of_shares: bool = True
-    """Whether it can be told from shares (the rule `softmax`) and not only from log-likelihoods."""
+    """Whether the metric can also be computed from shares (likelihood rule `softmax`). Otherwise it needs
+    log-likelihoods."""
     listed: Listing = all_options
     """Which options are weighed, and in which order."""
 
     def tallies(
         self, questions: Sequence[AskedQuestion], context: ScoringContext
     ) -> list[QuestionCounts]:
-        """Count each question that a protocol scores by likelihood; nothing if the entry names no tag `images`.
+        """Count each question that was asked by likelihood, once for all its images.
 
-        The counts are stored under the sample of the question's first image. A question without a response for one
-        of its images has no counts.
+        Which samples show images of one question is told by a tag; the benchmark's declaration names the tag under
+        `images`. The counts of a question are stored with the first of its samples. If a response is missing for
+        one of the images, the question is marked as unscored.
+
+        Returns:
+            The counts of each question; an empty list if the benchmark declares no such tag.
         """
         tag = context.benchmark.groups.get("images")
         if not tag:
@@ -79,15 +91,17 @@ def softmax(values: Sequence[float]) -> list[float]:
 
 
 def _count_images(metric: PictureMean, members: Sequence[AskedQuestion]) -> Counts | Unscored:
-    """Count whether a question is correct by the mean weights of its options over several images.
+    """Return the counts of one question that was asked about several images.
 
     Args:
-        metric: The metric.
-        members: The question with each of its images.
+        metric: The metric, which says how log-likelihoods become weights, and which options are compared.
+        members: The same question with each of its images.
 
     Returns:
-        For each presentation 1.0 if the question is correct, else 0.0; for each presentation 1.0; and the number of
-        presentations with a tie. A reason instead if the question cannot be scored.
+        A tuple of 2 n + 1 numbers for n presentations: for each presentation 1.0 if the option with the greatest
+        average weight is correct, otherwise 0.0; then n times 1.0, which add up to the number of questions; then
+        the number of presentations with a tie. If the question cannot be scored, for example because its answer is
+        hidden, the reason is returned instead.
     """
     first = members[0]
     if first.answer is None:
@@ -130,7 +144,12 @@ def _count_images(metric: PictureMean, members: Sequence[AskedQuestion]) -> Coun
 
 
 def _prediction_of(question: AskedQuestion, presentation: int) -> Prediction | None:
-    """Return the prediction in a presentation of a question; None if it has no reply."""
+    """Return what was read from the reply to one presentation of a question; None if it has no reply.
+
+    Args:
+        question: The question with one image.
+        presentation: The index of the presentation.
+    """
     for prediction in question.answered:
         if prediction.variant.test == presentation:
             return prediction
@@ -140,15 +159,16 @@ def _prediction_of(question: AskedQuestion, presentation: int) -> Prediction | N
 def _mean_weights(
     metric: PictureMean, predictions: Sequence[Prediction], shown_options: Sequence[int]
 ) -> list[float] | None:
-    """Return the weight of each option, averaged over the images of a question.
+    """Return the weight of each compared option, averaged over the images of a question.
 
     Args:
-        metric: Turns log-likelihoods into weights.
+        metric: Turns the log-likelihoods of the options into weights. Scores that are shares already are taken as
+            they are.
         predictions: The prediction for each image, with a score for each option.
-        shown_options: Indices of the options that the metric compares.
+        shown_options: Indices of the options that are compared, in the order of the result.
 
     Returns:
-        One weight for each of the compared options; None if a score is missing or not finite.
+        One weight for each of these options; None if a prediction has no scores, or one that is not finite.
     """
     weights_by_image: list[Sequence[float]] = []
     for prediction in predictions:
@@ -163,14 +183,15 @@ def _mean_weights(
 
 
 def rows_over_images(sums: Counts) -> tuple[float | None, ...]:
-    """Return the accuracy, its standard deviation over presentations, and the share of ties, from summed counts.
+    """Turn the summed counts of all questions (see `_count_images`) into the three results of the metric.
 
     Args:
-        sums: The number of correct questions in each presentation, the number of questions in each presentation, and
-            the number of ties in all of them.
+        sums: 2 n + 1 numbers for n presentations: the number of correct questions in each presentation, the number
+            of questions in each presentation, and the number of ties in all of them.
 
     Returns:
-        The mean accuracy, its standard deviation (None for a single presentation), and the share of ties.
+        The accuracy averaged over presentations, its standard deviation between presentations (None for a single
+        one), and the share of ties.
     """
     n_presentations = (len(sums) - 1) // 2
     correct_counts = sums[:n_presentations]
@@ -186,7 +207,11 @@ def rows_over_images(sums: Counts) -> tuple[float | None, ...]:
 def picture_mean(
     weigh: Weighing, description: str, name_prefix: str = "", **rules: Any
 ) -> PictureMean:
-    """Declare one, with rows `picture_mean_accuracy`, `picture_mean_std` and `picture_mean_tie_rate` after a prefix."""
+    """Declare a metric of this kind.
+
+    Its rows of results are called `picture_mean_accuracy`, `picture_mean_std` and `picture_mean_tie_rate`, each
+    with the prefix in front.
+    """
     title = name_prefix.replace("_", " ")
     rows = (
         share_row(
@@ -234,17 +259,28 @@ PICTURE_MEAN = picture_mean(
 
 
 def inverse_losses(scores: Sequence[float]) -> list[float]:
-    """LVLM-eHub, ImageNetVC: softmax of 1 / loss, of log-likelihoods per token. One sure image outweighs the others.
+    """Turn log-likelihoods per token into weights that add up to 1: the softmax of 1 / loss (LVLM-eHub, ImageNetVC).
 
-    The original scored the first token of each candidate alone; here all of them count.
+    The loss is minus the log-likelihood. An image for which the model is very sure outweighs the others. The
+    original scored only the first token of each option; here all tokens count.
     """
     return softmax([1 / max(-score, LEAST_LOSS) for score in scores])
 
 
 def published_candidates(options: Sequence[str], right: Sequence[int]) -> Sequence[int]:
-    """Places of the published candidates in the published order, of which numpy's arg max takes the first of tied ones.
+    """Return the options that the original ImageNetVC code compares, in its own order.
 
-    Of `others` the original shows those of the gold's own type. Options that hold no published list stay as they are.
+    The order matters for ties: the original uses numpy's arg max, which takes the first of the options with the
+    greatest weight. For the subset `others`, the original compares only options of the same kind as the correct
+    answer, such as numbers.
+
+    Args:
+        options: The texts of the options.
+        right: The indices of the correct ones.
+
+    Returns:
+        Indices of options in the order of the published list that contains a correct option. If the options do not
+        include a whole published list, all indices in the order of the question.
     """
     places = {option: place for place, option in enumerate(options)}
     for candidates in _published_candidates():

@@ -24,7 +24,7 @@ OF_CANDIDATES = ("legacy_visdial_reciprocal_rank",)
 SHORT_ANSWERS = ("typed_match", "contains_answer", "exact_match")
 ANNOTATORS = 10
 NO_GOLD = "BLANK"
-"""What stands for the gold of a task to be planned."""
+"""Placeholder for the correct answer of a task that the model is to plan, which has none."""
 CANDIDATES = (
     "gt_answers are the candidates of a round, not its right answer, which the original never read; only its "
     "reciprocal rank, which counts the first candidate that occurs in the reply, is defined for them"
@@ -32,9 +32,10 @@ CANDIDATES = (
 
 
 def _with_task(path: Path, file: PredictionFile, columns: Collection[str]) -> PredictionFile:
-    """Return the file with the task and metrics of its data set, which its title names.
+    """Complete a result file with its task and metrics, which depend on the dataset that its title names.
 
-    The tiny study, whose files have a column `task_type`, scored all of its data sets as VQA.
+    For example, captions are scored by other metrics than short answers. Files with a column `task_type` belong to
+    the tiny version of the study, which scored all datasets as VQA.
     """
     spec = _entry(file.title)
     task = "vqa"
@@ -58,7 +59,9 @@ def _with_task(path: Path, file: PredictionFile, columns: Collection[str]) -> Pr
 
 
 def _candidate_notes(rows: Sequence[PredictedRow]) -> Iterator[str]:
-    """Yield notes on questions with candidates, and how many candidates are empty texts."""
+    """Yield notes about a file of questions with candidate answers: how they are scored, and how many candidates are
+    empty.
+    """
     yield CANDIDATES
     n_empty = sum(row.references.count("") for row in rows)
     if n_empty:
@@ -71,13 +74,15 @@ def _names() -> Mapping[str, str]:
 
 
 def _entry(title: str) -> BenchmarkSpec | None:
-    """Return the entry that asks the same as a data set of the original, by its title; None if none is known."""
+    """Return the catalogue entry with the same questions as a dataset of the original, by its title; None if there is
+    none.
+    """
     name = _names().get(title)
     return entries()[f"{SUITE}/{name}"] if name else None
 
 
 def _fault(path: Path, benchmark: str) -> str:
-    """Why a file is not one of the original's; empty when it is one."""
+    """Return why a file is not a result file of LVLM-eHub; empty if it is one."""
     if fault := _FORM.fault(path, benchmark):
         return fault
     golds = next(iter(prediction_rows(path))).cells.get("gt_answers")

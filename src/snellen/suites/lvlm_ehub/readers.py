@@ -1,15 +1,18 @@
-"""Readers of LVLM-eHub's files that no mapping describes.
+"""Readers of files of LVLM-eHub that cannot be described by a mapping of columns.
 
-Images of simulators with a task each, to be planned in words: no gold (LVLM-eHub, Figures A.5 to A.7).
+Embodied tasks: images of simulators, each with a task for a robot that the model is to plan in words. There is no
+correct answer (LVLM-eHub, Figures A.5 to A.7).
 
-A folder per simulator: `val_dataset.json` (a list of `image_path` and `question`), its images, and perhaps
-`prefix_prompt.txt`, the words around each question. Without that file they are the entry's `prompt`, if it has one,
-except around a question that already holds them.
+Each simulator has a folder with `val_dataset.json` (a list of `image_path` and `question`), the images, and
+sometimes `prefix_prompt.txt`, a prompt into which each question is inserted. Without that file, the prompt is the
+parameter `prompt` of the catalogue entry, if it has one. A question that already contains the prompt stays as it
+is.
 
-VCR, question to answer: tags of objects become words (LVLM-eHub, appendix B.4 and A.3).
+VCR, choosing the answer to a question: numbers of objects in the texts become words (LVLM-eHub, appendix B.4 and
+A.3).
 
-Reads `val.jsonl` and `vcr1images/` with an image and a JSON file of boxes for each of its scenes. A tag is replaced
-by the object's class; persons are told apart by where they are: `the person on the left`.
+Reads `val.jsonl`, and `vcr1images/` with an image and a JSON file of boxes for each scene. The number of an object
+is replaced by its class. Persons are distinguished by their position: `the person on the left`.
 """
 
 from __future__ import annotations
@@ -34,12 +37,15 @@ from snellen.readers.mapped import read as read_mapped
 RECORDS = "val_dataset.json"
 PREFIX = "prefix_prompt.txt"
 MARKER = "{INSERT HERE}"
-"""Where the question stands in the words around it; without it, it follows them."""
+"""Is replaced by the question in a prompt. A prompt without it is followed by the question."""
 
 
 def read_embodied(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Yield the questions of the mapping in `params`, each within the words of the prompt file, or of the parameter
-    `prompt`."""
+    """Yield the questions that a mapping describes, each inside of the prompt that the original used for a robot's
+    tasks.
+
+    The prompt is read from the file `prefix_prompt.txt` if there is one, or else is the parameter `prompt`.
+    """
     path = locate_file(folder, RECORDS).with_name(PREFIX)
     mapping = {name: value for name, value in params.items() if name != "prompt"}
     prompt = _read_prompt(path) if path.exists() else params.get("prompt", MARKER).strip()
@@ -52,7 +58,9 @@ def read_embodied(params: dict[str, Any], folder: Path | None) -> Iterator[Draft
 
 
 def _read_prompt(path: Path) -> str:
-    """Return the words around each question from a file. Raises DataError if it cannot be read, or is empty."""
+    """Return the prompt in a file, into which each question is inserted. Raises DataError if it cannot be read or is
+    empty.
+    """
     try:
         text = read_text(path).strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -65,8 +73,10 @@ def _read_prompt(path: Path) -> str:
 
 
 def _insert_question(prompt: str, question: str) -> str:
-    """Return the prompt with the question at its marker, or behind it if there is no marker. A question that
-    already has the words around it is returned unchanged."""
+    """Return the prompt with a question in place of its marker `{INSERT HERE}`, or at the end if it has no marker.
+
+    A question that already contains the text of the prompt is returned unchanged.
+    """
     words_around = [words.strip() for words in prompt.split(MARKER) if words.strip()]
     has_words_already = words_around and all(words in question for words in words_around)
     if has_words_already:
@@ -78,7 +88,7 @@ def _insert_question(prompt: str, question: str) -> str:
 
 PERSON = "person"
 Tokens = tuple[str | tuple[int, ...], ...]
-"""Words, and tags: numbers of objects."""
+"""The words of a text. A tuple of numbers stands for the objects of the image that have these numbers."""
 _LEFT, _MIDDLE, _RIGHT = "on the left", "in the middle", "on the right"
 
 
@@ -105,10 +115,10 @@ class _Scene(Struct, frozen=True):
 
 
 def read_vcr(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Return the drafts of a split of VCR in file order, only those on the published list of questions if the list
-    exists.
+    """Yield the questions of a split of VCR in the order of the file.
 
-    Raises DataError for a tag without an object, and a person without a box.
+    If the published list of questions exists (the parameter `only`), only those on it are read. Raises DataError
+    for a text that refers to an object that does not exist, or to a person without a box.
     """
     chosen = read_params(params, Params)
     path = locate_file(folder, f"{chosen.split}.jsonl")
@@ -129,10 +139,16 @@ def _read_listed_ids(path: Path) -> frozenset[str]:
 def _vcr_drafts(
     path: Path, pictures: Path, ids: frozenset[str] | None
 ) -> Iterator[Draft | Exclusion]:
-    """Yield a draft for each question with one of the ids, or for all questions if `ids` is None.
+    """Yield the questions of VCR.
 
-    VCR's texts have tags in place of names, numbers of objects; the drafts have names. A question is left out if
-    two of its options are then equal.
+    Where a text of VCR refers to an object of the image, it has the object's number (a tag). The number is replaced
+    by a name: `[1]` becomes `the person on the left`. If two options are equal after that, the question is left
+    out.
+
+    Args:
+        path: The file of questions.
+        pictures: The folder of the images.
+        ids: Ids of the questions to read; None for all.
     """
     for where, item in json_lines(path, _Question):
         if ids is not None and item.annot_id not in ids:
@@ -236,7 +252,15 @@ def name_persons_by_position(centres: Sequence[float], width: float) -> list[str
 
 
 def caption_text(tokens: Tokens, names: dict[int, str]) -> str:
-    """Return tokens as a text, with names in place of tags and no space before a comma, full stop or question mark."""
+    """Return the words of a text with names in place of the numbers of objects.
+
+    For example, `("Why", "is", (0, 1), "sad", "?")` becomes `Why is dog and cat sad?`. There is no space before a
+    comma, full stop or question mark.
+
+    Args:
+        tokens: Words, and tuples of the numbers of objects.
+        names: The name of each object by its number.
+    """
     words = []
     for token in tokens:
         if isinstance(token, str):

@@ -23,7 +23,9 @@ COLUMNS = {
     "consistency": "consistent",
 }
 Path = tuple[str, ...]
-"""L-1, L-2 and leaf, or the first of them; empty for all questions."""
+"""An ability with those that it belongs to, from general (L-1) to specific (leaf): `("LR", "AR")` is an L-2 ability.
+
+The empty path stands for all questions."""
 INDENT = "· "
 
 
@@ -46,9 +48,10 @@ def _has_abilities(scored: ScoredBenchmark) -> bool:
 
 
 def _ability_table(model_row: ModelMethodRow, scored: ScoredBenchmark) -> Table | None:
-    """Return the table of one model on one benchmark: a row for all questions, and one for each ability.
+    """Return the table of one model on one benchmark: a row for all questions, then one for each ability.
 
-    None if none of its metrics was computed.
+    Returns:
+        The table; None if the run has none of the metrics that are its columns.
     """
     protocol = _table_protocol(model_row, scored)
     scores_by_metric: dict[str, Mapping[Path, list[Score]]] = {}
@@ -86,9 +89,13 @@ def _ability_table(model_row: ModelMethodRow, scored: ScoredBenchmark) -> Table 
 
 
 def _table_protocol(model_row: ModelMethodRow, scored: ScoredBenchmark) -> str:
-    """Return the protocol that the table is about: the circular one if it was run, else that of the accuracy, else "".
+    """Return the protocol whose scores the table shows.
 
-    The first pass of the circular protocol is the same as asking once (VanillaEval).
+    It is the circular one if it was used, and otherwise the one from which tables take the accuracy. The circular
+    protocol is enough, because its first pass is the same as asking each question once (VanillaEval).
+
+    Returns:
+        The label of the protocol; empty if there is no accuracy.
     """
     for metric in ("circular_accuracy", "accuracy"):
         row = model_row.lookup(metric, scored.spec.name)

@@ -50,11 +50,11 @@ from snellen.suites.mmbench.survey import (
 from snellen.suites.mmbench.taxonomy import PublishedSplit, Taxonomy
 
 OWN = frozenset({"id", "context", "group", "options", "relevance"})
-"""Columns of Snellen's own tables that this form has no use for."""
+"""Columns of ordinary tables (Snellen's own format) that MMBench's format does not have."""
 KNOWN = frozenset({"question", "index", "hint", "image", "image_path", "answer", *OWN, *LETTERS})
-"""Columns of Snellen's own tables."""
+"""Columns of ordinary tables (Snellen's own format)."""
 MAX_FAULTS = 10
-"""Faults that are said at once, as in any build."""
+"""The greatest number of wrong rows that an error message lists, as in any build."""
 
 
 class Params(Struct, frozen=True, forbid_unknown_fields=True):
@@ -76,11 +76,17 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Yield a draft for each question of a file in MMBench's form. Circular copies (rows that repeat a question
-    with its options in another order) are one question.
+    """Yield a draft (a question before it is built) for each question of a file in MMBench's format.
 
-    `folder` contains the file, or is the file itself. Raises DataError naming file and line of up to ten wrong
-    rows.
+    MMBench repeats a question in several rows, each with the options in another order, to ask it in all orders
+    ("circular evaluation"). All rows of a question make one draft.
+
+    Args:
+        params: The fields of `Params`.
+        folder: The folder that contains the file, or the path of the file itself.
+
+    Raises:
+        DataError: Rows are wrong. The message has up to ten of them, each with file and line.
     """
     chosen = read_params(params, Params)
     path = folder if folder and folder.is_file() else locate_file(folder, *chosen.files)
@@ -103,7 +109,11 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
 
 def _abilities_beside(path: Path) -> Taxonomy:
-    """Return the tree of abilities: the packaged one, with changes by a file of abilities beside the table."""
+    """Return the abilities by which questions are sorted, such as `ocr` under "fine-grained perception".
+
+    They are those that come with Snellen. If there is a file of abilities next to the table, its entries are added,
+    and replace entries with the same name.
+    """
     own_file = path.with_name(taxonomy.TAXONOMY_FILE)
     abilities = taxonomy.packaged_taxonomy()
     return abilities.with_own(own_file) if own_file.is_file() else abilities
@@ -117,10 +127,22 @@ def _drafts_with_images(
     notes: list[str],
     faults: Faults,
 ) -> Iterator[Draft]:
-    """Yield the drafts in order, reading each question's images when its turn comes.
+    """Yield the drafts in the order of the file. The images of a question are read only when its turn comes, to save
+    memory.
 
-    The last draft carries the notes, since only then is it known what was left out. Raises DataError for images
-    that cannot be read, unless the file is read leniently.
+    The notes about the file are attached to the last draft, because only then it is known which questions were left
+    out. So each draft is held back until the next one is ready.
+
+    Args:
+        table: The file.
+        groups: The questions, each with the rows that show it.
+        abilities: The known abilities.
+        chosen: The parameters, such as the folder of images and whether the file is read leniently.
+        notes: Notes about the file so far.
+        faults: Receives the questions whose images cannot be read.
+
+    Raises:
+        DataError: An image cannot be read, and the file is not read leniently; or no question is left.
     """
     folder = table.path.parent / chosen.images
     pending: Draft | None = None  # held back, because the last draft carries the notes
@@ -151,8 +173,11 @@ def _drafts_with_images(
 
 
 def _question_draft(question: CircularGroup, where: str, abilities: Taxonomy) -> Draft:
-    """Return the draft of a circular group without its images, with the abilities (l1, l2, l3) and the completeness
-    of its rotations as tags."""
+    """Return the draft of a question, still without its images.
+
+    Its tags are the abilities (`l1`, `l2` and `l3`, from general to specific), split, source, and `rotations`,
+    which says whether the file lacks some orders of the options. Tags without a value are left out.
+    """
     base = question.base
     has_repeated_option = len(set(base.options)) < len(base.options)
     tags = {
@@ -189,15 +214,18 @@ def _file_notes(
     abilities: Taxonomy,
     published: PublishedSplit,
 ) -> list[str]:
-    """Return notes about a file: its size, its abilities, and its irregularities.
+    """Return notes about a file, one line each: its size, its abilities, and whatever is irregular in it.
+
+    For example: `1,100 rows are 300 questions`, or `2 questions without all rotations`.
 
     Args:
         table: The file.
-        rows: Its number of rows.
-        groups: Its questions, each with the rows of its rotations (circular copies of its options).
-        strange: Columns that mean nothing here.
+        rows: The number of its rows.
+        groups: Its questions, each with the rows that show it.
+        strange: Columns that are ignored, because MMBench's format has none with these names.
         abilities: The known abilities.
-        published: Published numbers of questions by ability.
+        published: The published split that the file should be, whose counts of questions by ability are compared;
+            empty for none.
     """
     states: Counter[str] = Counter()
     categories: Counter[tuple[str, str]] = Counter()
@@ -264,13 +292,19 @@ def _short_sha256(path: Path) -> str:
 
 
 def recognises(path: Path) -> bool:
-    """Return whether a file has the form of MMBench and not Snellen's own (`snellen.readers.table`).
+    """Return whether a file is in MMBench's format, and not an ordinary table of questions (`snellen.readers.table`).
 
-    It is a table with the least columns of that form (index, question, A, B and image or image_path) and one that
-    Snellen's own has no use for (category, split ...), circular copies, or images named by the index of another row,
-    or with a column that nothing else has (g_index, or l2-category beside an index); and without a column that only Snellen's form has, or
-    answers under another name. A column `index` alone is an id, and nothing where it is empty. A table whose images are
-    all files is Snellen's own unless it has circular copies: a published file contains its images.
+    Both are tables with a column for each option, so the decision follows these rules in order:
+
+    - A file with another suffix, or in a text encoding that has to be converted, is not in MMBench's format.
+    - Nor is a table with a column that only ordinary tables have.
+    - A table with the column `g_index`, or with `index` and `l2-category`, is.
+    - A table without the least columns (index, question, A, B, and image or image_path) is not. Nor is one whose
+      answers seem to be under another name than `answer`, or whose first row has no index.
+    - If all images are names of files, it is only with circular copies (rows that repeat a question with its
+      options in another order) or with references between rows, because published files contain their images.
+    - Any other table is if it has a column that ordinary tables have no use for, such as `category` or `split`, or
+      circular copies, or image cells with the index of another row.
     """
     if path.suffix.lower() not in TABLES or not path.is_file() or text_encoding(path):
         return False
@@ -296,7 +330,7 @@ def recognises(path: Path) -> bool:
 
 
 def _names_only_files(table: DelimitedTable) -> bool:
-    """Return whether some image cells are filled and each of them names a file."""
+    """Return whether every filled image cell is the name of a file. False if all image cells are empty."""
     has_files = False
     for row in table:
         cell = row.cells.get("image", "").strip()
@@ -307,8 +341,11 @@ def _names_only_files(table: DelimitedTable) -> bool:
 
 
 def _refers_to_rows(table: DelimitedTable) -> bool:
-    """Return whether the table has circular copies, such as the indexes 7 and 1000007, or an image cell with the
-    index of another row that has the image."""
+    """Return whether rows of the table refer to each other as they do in MMBench's files.
+
+    They do if an image cell is the index of another row, which contains the image, or if a row is a circular copy:
+    index 1000007 repeats the question of index 7.
+    """
     lengths: dict[str, int] = {}
     references = set()
     for _, _, cells, _ in table:
@@ -331,11 +368,18 @@ def _refers_to_rows(table: DelimitedTable) -> bool:
 
 
 def add_answers(path: Path, questions: Sequence[CircularGroup]) -> list[CircularGroup]:
-    """Return the questions with the answers from a separate file, whose letters refer to the options of the base
-    rows.
+    """Return the questions with the answers from a separate file, which has the columns `index` and `answer`.
 
-    Raises DataError naming file and line of a letter without an option, of an answer that differs from the one in
-    the questions' own file, or of an index that does not exist.
+    The letters refer to the options in the order of a question's base row, the row that the others repeat. Rows for
+    other orders of the options are ignored. A question that is not in the file keeps the answer that it has.
+
+    Args:
+        path: The file of answers.
+        questions: The questions.
+
+    Raises:
+        DataError: A letter has no option, an answer differs from the one in the file of questions, or an index does
+            not exist. The message names file and line.
     """
     questions_by_index: dict[str, CircularGroup] = {}
     indexes_of_rows: set[str] = set()
@@ -382,11 +426,18 @@ def _answer_letters(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def row_images(cells: dict[str, str], folder: Path, where: str) -> tuple[bytes | Path, ...]:
-    """Return the images of a row that has its own: of `image`, else of `image_path`.
+    """Return the images of a row that contains images of its own: those in its cell `image`, or else in `image_path`.
 
-    `image` contains base64 text or names files; `image_path` names files. Files are relative to `folder`.
+    The cell `image` contains base64 text or names of files, and `image_path` contains names of files. A cell may
+    hold a list of several.
 
-    Raises DataError for a cell that is neither.
+    Args:
+        cells: The cells of the row by column.
+        folder: The folder in which files are searched.
+        where: Location of the row, for messages.
+
+    Raises:
+        DataError: A text is neither base64 nor the name of a file.
     """
     cell = cells.get("image", "").strip()
     is_path = not cell
@@ -446,10 +497,11 @@ def _image_path(folder: Path, name: str, where: str) -> Path:
 
 
 GroupState = str
-"""Empty, `incomplete`, `single-pass`, or `first-3` where the first three options alone are turned."""
+"""Which orders of the options a file has: empty (all), `incomplete`, `single-pass`, or `first-3` (only the first three
+options are rotated). See `_rotation_state`."""
 Order = tuple[int, ...]
 SHARED_COLUMNS = ("question", "hint", "category", "l2", "split")
-"""What a rotation has in common with its base row."""
+"""Columns in which a rotation must be equal to its base row."""
 
 
 class CircularGroup(Struct, frozen=True):
@@ -458,12 +510,11 @@ class CircularGroup(Struct, frozen=True):
     base: SurveyedRow
     rows: tuple[RowRef, ...]
     gold: int | None
-    """Correct option of the base row; None when hidden."""
+    """Index of the correct option in the base row; None if the file does not contain answers."""
     picture: SurveyedRow
     """The row that holds the image."""
     state: GroupState = ""
-    """Whether rotations are missing (incomplete), or there are none where others have theirs (single-pass), or which
-    options alone are turned."""
+    """Which rotations of the question are in the file, see `_rotation_state`."""
 
 
 def cyclic_orders(count: int, first: int) -> set[Order]:
@@ -489,10 +540,17 @@ def rotated_order(count: int, first: int, steps: int) -> Order:
 
 
 def find_order(row: SurveyedRow, base: SurveyedRow) -> Order | None:
-    """Return the order in which a row shows the options of its base row, which are equal in number and text.
+    """Return the order in which a row shows the options of its question's base row.
 
-    If two options have the same text, several orders are possible. Then it is the rotation that agrees with the
-    texts and both answers, preferably the one that the row's index tells. None if there is none.
+    For example, if the base row has the options cat, dog, cow, and this row has cow, cat, dog, the order is (2, 0,
+    1). Both rows must have the same number of options with the same texts.
+
+    If two options have the same text, several orders are possible. Then it is a rotation that fits the texts and
+    the answers of both rows; the one that the index of the row suggests is tried first (index 2000007 is rotated by
+    two steps).
+
+    Returns:
+        For each position the index of the option in the base row; None if no rotation fits.
     """
     count = len(base.options)
     if len(set(base.options)) == count:
@@ -511,6 +569,11 @@ def _shows_in_order(row: SurveyedRow, base: SurveyedRow, order: Order) -> bool:
     """Return whether a row shows the options of its base row in a given order.
 
     If the answers of both rows are known, they must also be the same option.
+
+    Args:
+        row: The row.
+        base: The base row.
+        order: For each position in the row, the index of the option in the base row.
     """
     if row.gold is not None and base.gold is not None:
         gold_in_base = order[row.gold]
@@ -523,16 +586,20 @@ def _shows_in_order(row: SurveyedRow, base: SurveyedRow, order: Order) -> bool:
 def assemble_groups(
     entries: Mapping[str, SurveyedRow], grouped: bool, path: Path, faults: Faults
 ) -> list[CircularGroup]:
-    """Return the questions of a file that can be used, in the order of their base rows, and record the faults of
-    the others.
+    """Return the questions of a file, each with all rows that show it, sorted by the line of the base row.
+
+    The base row is the one that the other rows of a question repeat. A question that cannot be used is left out,
+    and its fault is recorded.
 
     Args:
         entries: Rows by index.
-        grouped: Whether the file has a column `g_index`, which names the base row of each row.
+        grouped: Whether the file has a column `g_index`, with the index of each row's base row. Otherwise the index
+            tells it: 1000007 belongs to 7.
         path: The file, for messages.
         faults: Receives the faults.
 
-    Raises: DataError: The file has no base row.
+    Raises:
+        DataError: The index of every row is that of a repetition, so that there is no base row.
     """
     are_all_rotations = all(index.isdecimal() and int(index) >= ROTATION_STEP for index in entries)
     if not grouped and entries and are_all_rotations:
@@ -577,8 +644,11 @@ def _base_row(key: str, rows: Sequence[SurveyedRow], grouped: bool, path: Path) 
 def _merge_copies(
     base: SurveyedRow, rows: Sequence[SurveyedRow], entries: Mapping[str, SurveyedRow], path: Path
 ) -> CircularGroup:
-    """Return the question that a base row and its circular copies show. Raises RowError naming file and line if
-    rows do not fit together."""
+    """Return one question from its base row and the rows that repeat it with the options in another order.
+
+    Raises RowError, with file and line, if the rows do not fit together: for example with another text or image,
+    with the same order twice, or with answers that are different options.
+    """
     picture = _image_row(base, entries, path)
     row_by_order: dict[Order, SurveyedRow] = {}
     row_by_gold: dict[int | None, SurveyedRow] = {}
@@ -634,8 +704,10 @@ def _difference_error(row: SurveyedRow, base: SurveyedRow, column: str, path: Pa
 
 
 def _image_row(row: SurveyedRow, entries: Mapping[str, SurveyedRow], path: Path) -> SurveyedRow:
-    """Return the row with the image of a row: the row itself, or the one that its image cell refers to. Raises
-    RowError if there is no image there."""
+    """Return the row that contains the image of a row: the row itself, or the one whose index its image cell has.
+
+    Raises RowError if there is no image, or if the other row refers to a third one.
+    """
     where = f"{row_location(path, row)}: the image of index {row.index}"
     if not row.link:
         if not row.picture:
@@ -663,10 +735,16 @@ def _image_row(row: SurveyedRow, entries: Mapping[str, SurveyedRow], path: Path)
 
 
 def _rotation_state(question: CircularGroup, grouped: bool) -> GroupState:
-    """Return which rotations of a question the file has.
+    """Return which of the orders of a question's options are in the file, as the value of its tag `rotations`.
 
-    Empty if it has all; `first-3` if only the first three options are rotated; `single-pass` if there are none on
-    purpose; else `incomplete`. `grouped` tells whether the file names each row's base row.
+    Args:
+        question: The question with its rows.
+        grouped: Whether the file has a column `g_index`. In such files, a question with a single row must not be
+            rotated.
+
+    Returns:
+        Empty if all rotations of its options are there; `first-3` if only the first three options are rotated and
+        the others stay in place; `single-pass` if the question has a single row on purpose; otherwise `incomplete`.
     """
     count = len(question.base.options)
     orders = {row.order for row in question.rows}
@@ -696,7 +774,11 @@ def incomplete_groups(questions: Sequence[CircularGroup], path: Path) -> Iterato
 
 
 def count_repeated(questions: Sequence[CircularGroup]) -> int:
-    """Return how many questions repeat another one with the same image, hint and options."""
+    """Return how many questions are repetitions of another one with the same text, image, hint and options in any
+    order.
+
+    Of three equal questions, two count.
+    """
     counts = Counter(
         (
             question.base.question,

@@ -55,15 +55,16 @@ class SurveyedRow(Struct, frozen=True):
     source: str
     comment: str
     link: str
-    """Index of the row whose image this one shows; empty when it has its own, or none."""
+    """Index of another row, whose image this row shows; empty if the row has an image of its own, or no image."""
     picture: str
-    """Digest of its own image cell; empty when it has none."""
+    """Digest of the row's own image cell; empty if the row has no image of its own."""
 
 
 class Faults:
-    """Faults of a file, by question.
+    """The faults of a file, at most one for each question.
 
-    In strict reading, the first faults are reported together; in lenient reading, the questions are left out.
+    If the file is read strictly, the first few are reported together as one error. If it is read leniently, the
+    questions with faults are left out, and notes say how many.
     """
 
     def __init__(self) -> None:
@@ -81,7 +82,7 @@ class Faults:
         self.by_key.setdefault(key, (kind, text))
 
     def refuse(self, most: int) -> None:
-        """Raise DataError with the first faults, one line each, if there are any."""
+        """Raise a DataError with the first `most` faults, one line each. Does nothing if there are no faults."""
         if self.by_key:
             texts = dict.fromkeys(text for _, text in self.by_key.values())
             raise DataError("\n".join(list(texts)[:most]))
@@ -100,7 +101,7 @@ class Faults:
 
 
 class RowError(Exception):
-    """A fault of one row: its kind, and its text without the place."""
+    """A fault of one row: its kind, such as "no question", and a text that does not name file and line."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)
@@ -114,14 +115,23 @@ def question_count_text(count: int) -> str:
 
 
 def has_form(header: Collection[str]) -> bool:
-    """Return whether a table with these columns is of MMBench's form, which needs at least index, question, A, B
-    and an image column."""
+    """Return whether a table with these columns is in MMBench's format.
+
+    It needs at least the columns index, question, A and B, and one for images (image or image_path).
+    """
     return set(NEEDED_COLUMNS) <= set(header) and not set(IMAGE_COLUMNS).isdisjoint(header)
 
 
 def check_header(table: DelimitedTable, *, pictures: bool = True) -> list[str]:
-    """Return the columns that have no meaning in this form. Raises DataError if a needed column is missing, or
-    another name is nearly that of a column."""
+    """Return the names of columns that MMBench's format does not have. They are ignored, and the user is told.
+
+    Args:
+        table: The table.
+        pictures: Whether a column of images is needed.
+
+    Raises:
+        DataError: A needed column is missing, or the name of a column looks like a misspelt one of the format.
+    """
     where = f"{table.path}:1"
     columns = {*FORM_COLUMNS, *L2_COLUMNS}
     for name in NEEDED_COLUMNS:
@@ -139,13 +149,15 @@ def check_header(table: DelimitedTable, *, pictures: bool = True) -> list[str]:
 def survey(
     table: DelimitedTable, faults: Faults, *, pictures: bool = True, repeated: bool = False
 ) -> dict[str, SurveyedRow]:
-    """Return the rows of a table by their index, in the order of the file, without rows that are wrong.
+    """Return the usable rows of a table by their index, in the order of the file, without their images.
 
     Args:
         table: The table.
-        faults: Receives the fault of each wrong row, under the index of its question's base row.
-        pictures: Whether images matter. If not, a question without image is treated as one with an image of its own.
-        repeated: Whether a question may have the same option twice, as when published replies are scored.
+        faults: Receives the fault of each wrong row, such as an empty question, under the index of its question's
+            base row.
+        pictures: Whether images matter. If not, a question without an image is treated as if it had one of its own.
+        repeated: Whether two options of a question may have the same text. They may when published replies are
+            scored.
     """
     grouped = "g_index" in table.header
     entries: dict[str, SurveyedRow] = {}
@@ -182,7 +194,7 @@ def normal_index(index: str) -> str:
 
 
 ROTATION_STEP = 1_000_000
-"""Index of a rotation: that of its base row, plus its number times this."""
+"""What is added to the index of a base row for each rotation: the rotations of 7 are 1000007, 2000007 and so on."""
 
 
 def base_index(index: str, g_index: str, grouped: bool) -> str:
@@ -201,8 +213,10 @@ def base_index(index: str, g_index: str, grouped: bool) -> str:
 
 
 def _surveyed_row(row: DelimitedRow, index: str, repeated: bool) -> SurveyedRow:
-    """Return the content of a row without its image. Raises RowError for an empty index or question, and for
-    options or an answer that cannot be used."""
+    """Return the content of a row, with a digest in place of its image, which may be large.
+
+    Raises RowError for an empty index or question, and for options or an answer that cannot be used.
+    """
     cells = row.cells
     if not index:
         raise RowError("no index", "the index is empty")
@@ -230,8 +244,16 @@ def _surveyed_row(row: DelimitedRow, index: str, repeated: bool) -> SurveyedRow:
 
 
 def parse_options(cells: dict[str, str], *, repeated: bool = False) -> tuple[str, ...]:
-    """Return the options of a row. Raises RowError for gaps, blank options, fewer than two options or, unless they
-    may be `repeated`, equal options."""
+    """Return the options of a row, from its cells A, B, C and so on.
+
+    Args:
+        cells: The cells of the row by column.
+        repeated: Whether two options may have the same text.
+
+    Raises:
+        RowError: An option before a filled one is empty, an option has only blanks, there are fewer than two, or
+            two of them are equal.
+    """
     letters = [letter for letter in LETTERS if letter in cells]
     if letters != list(LETTERS[: len(letters)]):
         raise RowError(
@@ -257,8 +279,18 @@ def parse_options(cells: dict[str, str], *, repeated: bool = False) -> tuple[str
 
 
 def parse_answer(letter: str, count: int) -> int | None:
-    """Return the index of the correct option, of `count`; None if the cell is empty, as in files with hidden
-    answers. Raises RowError for anything but the letter of an option."""
+    """Return the index of the correct option: 2 for the letter C.
+
+    Args:
+        letter: The letter in the cell `answer`.
+        count: The number of options.
+
+    Returns:
+        The index; None if the cell is empty, as in files that do not reveal the answers.
+
+    Raises:
+        RowError: The cell is not the letter of an option.
+    """
     letter = letter.strip()
     if not letter:
         return None
@@ -290,8 +322,8 @@ def _image_link_and_digest(cells: dict[str, str]) -> tuple[str, str]:
         cells: The cells of the row by column.
 
     Returns:
-        The index of the row that its image cell refers to, or else a digest of its own image cell. The other is "", and
-        both are if the row has no image.
+        Two texts, of which at most one is filled. The first is the index of another row if the image cell contains
+        such an index. The second is a digest of the row's own image cell. Both are empty if the row has no image.
     """
     cell = cells.get("image", "").strip()
     if may_refer_to_row(cell):

@@ -93,14 +93,18 @@ class Taxonomy(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
         return replace(self, l1=l1, l2=tuple(l2.values()), leaf=tuple(leaves.values()))
 
     def differences(self, counts: Mapping[Leaf, int], published: PublishedSplit) -> list[str]:
-        """Return the abilities of which a file has another number of questions than is published, such as `ocr 40 (39)`.
+        """Return the abilities whose number of questions in a file is not the published one.
 
-        The counts of the distributed dev file are known exactly. The test file lacks 14 of the paper's questions, so in test
-        only an ability with more questions than in the paper differs.
+        For example, `ocr 40 (39)` means that the file has 40 questions about `ocr`, but 39 were published. The
+        counts of the published dev file are known exactly. The published test file has 14 questions fewer than the
+        paper counts, so for test only abilities with more questions than in the paper are returned.
 
         Args:
             counts: Number of questions of each ability in the file.
-            published: The split that the file should be; "" if it is not a published one.
+            published: The published split that the file should be, `dev` or a test split; empty if it is none.
+
+        Returns:
+            The texts; an empty list if nothing differs, or if the file is not a published split.
         """
         if not published:
             return []

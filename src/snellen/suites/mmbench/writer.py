@@ -46,24 +46,25 @@ QuestionRows = Sequence[tuple[Sample, tuple[RowRef, ...]]]
 def write_file(
     benchmark: Benchmark, path: Path, golds: Mapping[str, int], *, rotated: bool = True
 ) -> int:
-    """Write all questions of a benchmark as a file of MMBench's form.
+    """Write all questions of a benchmark as a file in MMBench's format.
 
-    If the benchmark was built from a file of this form, rows have the indices and orders of that file. Otherwise each
-    question has all rotations to the right, and a million is added to its index for each (`row_refs`). An image is
-    written once, in the first row that shows it; other rows refer to that row.
+    A question has one row for each order of its options that it is asked in. If the benchmark was built from a file
+    of this format, rows have the indices and orders of that file. Otherwise the orders are all rotations, and their
+    indices are 7, 1000007, 2000007 and so on (`_index_rule`). Each image is written once, in the first row that
+    shows it; later rows have the index of that row in its place.
 
     Args:
         benchmark: The benchmark.
-        path: The file, which appears when it is complete.
+        path: The file. It appears under this name only when it is complete.
         golds: Index of the correct option of each sample. If it is empty, the file has no column `answer`.
-        rotated: Whether rotations are written; otherwise only base rows.
+        rotated: Whether to write a row for each order; otherwise only the first.
 
     Returns:
         The number of rows.
 
     Raises:
-        DataError: If the benchmark does not fit the form: open questions, dialogues, more than 26 options, or a
-            question without image.
+        DataError: The format cannot express the benchmark: it has open questions, dialogues, more than 26 options,
+            or a question without an image.
     """
     origins = benchmark.origins()
     samples = {sample.id: _checked(sample) for sample in benchmark.samples()}
@@ -95,7 +96,11 @@ def write_file(
 def _question_rows(
     samples: Mapping[str, Sample], origins: Mapping[str, SourceRows], *, rotated: bool
 ) -> list[tuple[Sample, tuple[RowRef, ...]]]:
-    """Return the rows of all questions, in the order of the file that they were built from if it had all of them."""
+    """Return each question with its rows.
+
+    The questions are in the order of the file that the benchmark was built from. If some of them do not come from a
+    file, they are in the order of the benchmark.
+    """
     ids = origins if origins.keys() == samples.keys() else samples
     in_order = [samples[sample_id] for sample_id in ids]
     origin_rows = {sample_id: origin.rows for sample_id, origin in origins.items()}
@@ -105,13 +110,14 @@ def _question_rows(
 def row_refs(
     samples: Sequence[Sample], origin_rows: Mapping[str, tuple[RowRef, ...]], rotated: bool
 ) -> Iterator[tuple[Sample, tuple[RowRef, ...]]]:
-    """Yield the rows of each question: index and order of the options.
+    """Yield each question with its rows. A row is an index, and the order in which it shows the options.
 
     Args:
         samples: The questions.
-        origin_rows: For each question that was built from a file of MMBench's form, its rows in that file. Other
-            questions get a base row and all rotations to the right: (0, 1, 2), (2, 0, 1), (1, 2, 0).
-        rotated: Whether all rows are returned; otherwise only the base row.
+        origin_rows: For each question that was built from a file of MMBench's format, its rows in that file. A
+            question that was not gets a row for each rotation of its options, for example (0, 1, 2), (2, 0, 1) and
+            (1, 2, 0).
+        rotated: Whether to yield all rows of a question; otherwise only the first, its base row.
     """
     index_of_rotation = _index_rule([s.id for s in samples if s.id not in origin_rows])
     for sample in samples:
@@ -175,8 +181,8 @@ def columns_of(question_rows: QuestionRows, hidden: bool) -> list[str]:
 def _needs_groups(question_rows: QuestionRows) -> bool:
     """Return whether a file with these rows needs the column `g_index`, which names the base row of each row.
 
-    It does if an index does not tell the base row, or if a question has a single row on purpose, which would otherwise
-    be read as incomplete.
+    It does if the index of a row does not tell its base row, as `cat__2` does not. It also does if a question has a
+    single row on purpose; without the column, a reader would take its other rotations to be missing.
     """
     for sample, rows in question_rows:
         if rows and sample.tags.get("rotations") == "single-pass":
@@ -188,12 +194,13 @@ def _needs_groups(question_rows: QuestionRows) -> bool:
 
 
 def cells_of(sample: Sample, row: RowRef, gold: int | None) -> dict[str, str]:
-    """Return the cells of a row by column, except for its image.
+    """Return the cells of a row by column, except for the image.
 
     Args:
         sample: The question.
-        row: Index of the row, and the order in which it shows the options.
-        gold: Index of the correct option in the sample; None if the answer is left empty.
+        row: The index of the row, and the order in which it shows the options.
+        gold: Index of the correct option of the sample; None to leave the cell `answer` empty. The cell has the
+            letter under which this row shows the option.
     """
     cells = {
         "index": row.index,
@@ -214,7 +221,7 @@ def cells_of(sample: Sample, row: RowRef, gold: int | None) -> dict[str, str]:
 
 
 def _checked(sample: Sample) -> Sample:
-    """Return a sample unchanged. Raises DataError if MMBench's form cannot hold it."""
+    """Return a sample unchanged if MMBench's format can express it; otherwise raise DataError."""
     fault = ""
     if sample.formulation != "choice":
         fault = "is not multiple choice"
@@ -452,11 +459,11 @@ def write_submission(
 
 
 def _use(manifest: RunManifest, name: str) -> BenchmarkUse:
-    """Return the benchmark of a run with a name, or the only one if the name is empty.
+    """Return the benchmark of a run that has this name; for an empty name, the only benchmark of the run.
 
     Raises:
-        UnknownNameError: If the run has no such benchmark.
-        DataError: If the name is empty and the run has several.
+        UnknownNameError: The run has no benchmark of this name.
+        DataError: The name is empty, and the run has several benchmarks.
     """
     uses = {use.name: use for use in manifest.benchmarks}
     if name:
@@ -471,12 +478,18 @@ def _use(manifest: RunManifest, name: str) -> BenchmarkUse:
 
 
 def _label(labels: Sequence[str], requested: str, samples: Collection[Sample]) -> str:
-    """Return the label of the protocol whose replies are written.
+    """Return the label of the protocol whose replies are written to the file, such as `circular`.
+
+    Only protocols with one reply for each row of the file are possible.
 
     Args:
         labels: Labels of the run's protocols.
-        requested: The protocol that the user wants; if empty, the one with the most rotations is chosen.
-        samples: The questions.
+        requested: The protocol that the user wants. If it is empty, the best one is chosen (`_preference`).
+        samples: The questions, to all of which the protocol must apply.
+
+    Raises:
+        UnknownNameError: The requested protocol is not possible.
+        DataError: No protocol of the run is possible.
     """
     suitable = {}
     for label in labels:
@@ -496,7 +509,10 @@ def _label(labels: Sequence[str], requested: str, samples: Collection[Sample]) -
 
 
 def _fits(protocol: Protocol, samples: Collection[Sample]) -> bool:
-    """Return whether a protocol gives one reply for each row, which is a rotation or a question."""
+    """Return whether a protocol gives exactly one reply for each row of a file in MMBench's format.
+
+    It does if it asks every question once, or once for each rotation of its options.
+    """
     declared = declaration_of(protocol)
     asks_once = declared.presentations == 1 and not declared.baselines
     if not declared.circular and not asks_once:
@@ -505,10 +521,11 @@ def _fits(protocol: Protocol, samples: Collection[Sample]) -> bool:
 
 
 def _preference(protocol: Protocol) -> tuple[bool, bool, int]:
-    """Return a sort key: the best protocol to write has the largest.
+    """Return a sort key by which the best protocol to write is the greatest.
 
-    Generated replies are better than likelihoods, replies of the model alone better than those that other models helped
-    with, and all rotations better than those up to the first wrong reply, which are better than none.
+    First, generated replies are better than likelihoods. Then, replies of the model alone are better than those for
+    which other models helped. Then, a protocol that asks all rotations is better than one that stops after the
+    first wrong reply, and that is better than one without rotations.
     """
     declared = declaration_of(protocol)
     rotations = 0
@@ -529,17 +546,18 @@ def _checked_submission(sample: Sample) -> Sample:
 def _replies(
     exchanges: Iterable[Exchange], protocol: Protocol, benchmark: str, samples: Mapping[str, Sample]
 ) -> tuple[dict[tuple[str, Order], RowReply], set[tuple[str, Order]]]:
-    """Return the replies of a run to a benchmark under one protocol.
+    """Return the replies of a run to the questions of one benchmark under one protocol.
 
     Args:
         exchanges: All requests of the run with their responses.
         protocol: The protocol.
         benchmark: Name of the benchmark.
-        samples: Its questions by id.
+        samples: The questions by id.
 
     Returns:
-        The replies by sample and order of the options (an empty order stands for any), and the sample and order of
-        each request that failed.
+        The replies by (id of the sample, order of the options): the text, or under likelihood the index of the
+        chosen option. An empty order means that the reply is for any order. Second, the set of these keys for which
+        a request failed.
     """
     replies: dict[tuple[str, Order], RowReply] = {}
     failed: set[tuple[str, Order]] = set()
@@ -565,12 +583,17 @@ def _replies(
 def _reply_of(
     replies: Mapping[tuple[str, Order], RowReply], sample: Sample, row: RowRef
 ) -> str | None:
-    """Return the text to write as the reply to a row; None if there is no reply.
+    """Return the text to write in the column `prediction` of a row.
+
+    A reply that is stored as the index of an option becomes the letter that the option has in this row.
 
     Args:
-        replies: The replies by sample and order of the options; an empty order stands for any.
+        replies: The replies by (id of the sample, order of the options), see `_replies`.
         sample: The question.
-        row: The row, with its order of the options.
+        row: The row with its order of the options.
+
+    Returns:
+        The text; None if there is no reply for this order.
     """
     reply = replies.get((sample.id, row.order))
     if reply is None:

@@ -71,7 +71,7 @@ def _without_full_stop(text: str) -> str:
 
 
 def _items(text: str) -> list[str] | None:
-    """Return the items of a text that is a list in Python's notation; None if it is none."""
+    """Return the items of a text such as `['a', 'b']`, a list in Python's notation; None if the text is no such list."""
     if len(text) > _LONGEST_LIST:
         return None
     try:
@@ -84,10 +84,14 @@ def _items(text: str) -> list[str] | None:
 
 
 def _truth_items(truth: str) -> list[str] | None:
-    """Return the items of a ground truth that is a list; None if it is none.
+    """Return the items of a ground truth that is written as a list, with or without quotes around its items.
 
-    As in the makers' code, each word without quotes is given some, so that items may lack them. Words of one item then
-    become one: `[New York]` is NewYork. Words within double quotes get single ones, which stay.
+    As in the makers' code, quotes are added around each word that has none: `[cat, dog]` has the items `cat` and
+    `dog`. Two quirks of that code are kept. An item of several words loses its spaces (`[New York]` gives
+    `NewYork`), and words in double quotes get single quotes, too, which stay part of the item.
+
+    Returns:
+        The items; None if the text is not a list.
     """
     bracketed = _BRACKETED.fullmatch(truth)
     if bracketed:
@@ -99,7 +103,11 @@ def _truth_items(truth: str) -> list[str] | None:
 
 
 def _item_score(given: str, expected: str) -> float:
-    """Return the score of an item: 1 or 0 for numbers, which may be off by 5%, and ANLS for texts."""
+    """Return the score of one item of a reply in [0, 1].
+
+    Two numbers give 1 if they differ by at most 5% of the expected one, and otherwise 0. For any other pair of
+    texts, the score is ANLS, a similarity by edit distance. A percent sign at the end is ignored.
+    """
     given = given.strip().strip("%").strip()
     expected = expected.strip().strip("%").strip()
     number = _number(given)
@@ -119,7 +127,11 @@ def _number(text: str) -> float | None:
 
 
 def chartqapro_right(question: AskedQuestion, prediction: Prediction) -> float:
-    """Return the score of a reply to a question of ChartQAPro, in [0, 1]."""
+    """Return the score of a reply to a question of ChartQAPro, in [0, 1].
+
+    Which of its expected items are years, and so must match exactly, is stored with the answer. In a conversation
+    only the last question is asked, so only its mark is used.
+    """
     tags = question.answer.tags if question.answer else {}
     years = json.loads(tags.get(YEARS) or "[]")
     if question.sample.tags.get("kind") == "Conversational":

@@ -73,16 +73,20 @@ def _reword_with_target(draft: Draft, form: ClickParams) -> Draft:
 def _make_references(
     kind: str, numbers: list[float], size: tuple[int, int], coordinates: Coordinates, where: str
 ) -> tuple[str, str]:
-    """Return a correct reply, and the target in the coordinates of replies.
+    """Return the two reference texts of a question that asks for a click: a correct reply, and the target.
+
+    For example `[20, 30]` and `box 10 20 30 40`. Both are in the coordinates that replies are asked to use.
 
     Args:
-        kind: `bbox`, `polygon` or `refusal`, when what is asked for is not on the screen.
-        numbers: Left, top, width and height of a box, or x and y of each corner of a polygon, in pixels.
+        kind: `bbox`, `polygon`, or `refusal` if what the question asks for is not on the screen.
+        numbers: For a box: left, top, width and height. For a polygon: x and y of each corner. Both in pixels.
         size: Width and height of the image in pixels.
-        coordinates: Coordinates of replies.
+        coordinates: The coordinates of replies: `pixels`, or the length that each side of the image counts as, such
+            as `1000`.
         where: File and row, for messages.
 
-    Raises: DataError: The target has another form.
+    Raises:
+        DataError: The numbers are not a target of this kind.
     """
     if kind == "refusal":
         return NOT_THERE, "refusal"
@@ -112,8 +116,10 @@ def _make_references(
 
 
 def _format_decimal(number: float) -> str:
-    """Return a number with at least six significant digits and without exponent, which the patterns of points do
-    not read."""
+    """Return a number as a decimal with at least six significant digits.
+
+    It never has an exponent, such as `1e-05`, because the patterns that find points in replies do not match one.
+    """
     return np.format_float_positional(number, precision=6, unique=False, fractional=False, trim="-")
 
 
@@ -137,8 +143,15 @@ def _parse_target(target: str) -> tuple[str, list[Point]]:
 
 
 def _inner_point(target: str, where: str) -> Point:
-    """Return a point inside a target: the centre of a box or, for a polygon, the middle of the widest piece of a
-    horizontal line through it. Raises DataError for a polygon without area."""
+    """Return a point inside a target, as an example of a correct click.
+
+    For a box it is the centre. The centre of a polygon may be outside of it; so a horizontal line is drawn through
+    the polygon, and the point is the middle of the longest piece of the line that is inside. Several heights are
+    tried.
+
+    Raises:
+        DataError: The polygon has no area.
+    """
     kind, corners = _parse_target(target)
     xs = [x for x, _ in corners]
     ys = [y for _, y in corners]
@@ -169,13 +182,20 @@ def _crossings_at(corners: Sequence[Point], y: float) -> Iterator[float]:
 
 
 def click_marks(reply: str, references: Sequence[str]) -> Marks:
-    """Return (1.0,) if the point in a reply is inside the target, else (0.0,); None if the reply has no point.
+    """Return whether the point in a reply is inside the target.
 
-    The edges of a box are inside. If the target is not on the screen, a point with two negative coordinates is correct.
+    Points on the edge of a box count as inside. If what the question asks for is not on the screen, a point with
+    two negative coordinates is correct.
 
     Args:
         reply: The reply.
-        references: The target as the last text, such as "box 10 20 30 40".
+        references: The reference texts, of which the last is the target, such as "box 10 20 30 40".
+
+    Returns:
+        `(1.0,)` if it is inside, `(0.0,)` if not; None if the reply has no point.
+
+    Raises:
+        DataError: The reference is not a target.
     """
     kind, corners = _parse_target(references[-1])
     point = read_point(reply)

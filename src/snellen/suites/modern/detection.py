@@ -86,7 +86,12 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
 
 def _reword_with_boxes(draft: Draft, form: DetectionParams) -> Draft:
-    """Return a draft that asks for boxes in the declared form, with a correct reply as its accepted text."""
+    """Return a question that asks for boxes, with its instructions and a correct reply as its reference text.
+
+    Args:
+        draft: The question. Its text is a JSON list of categories, and its answers are the boxes and the labels.
+        form: Which boxes replies have: in the image or in space, and in which coordinates.
+    """
     (question,) = draft.rounds
     categories = ", ".join(json.loads(question.question))
     boxes, labels = _boxes_and_labels(question.texts, form, draft.where)
@@ -124,7 +129,17 @@ def _reword_with_boxes(draft: Draft, form: DetectionParams) -> Draft:
 def _boxes_and_labels(
     texts: Sequence[str], form: DetectionParams, where: str
 ) -> tuple[list[Box], list[str]]:
-    """Return the boxes and labels of a row. Raises DataError if they do not belong together, or a box has no size."""
+    """Return the boxes of a row of the dataset and the label of each.
+
+    Args:
+        texts: Two JSON lists as texts, the boxes and the labels. It is a single text if both lists are empty,
+            because a dataset keeps equal answers once.
+        form: Whether a box has 4 numbers (in the image) or 9 (in space).
+        where: File and row, for messages.
+
+    Raises:
+        DataError: Their numbers differ, a box has another number of values, or a box has no size.
+    """
     lists: list[list[str]] = [json.loads(text) for text in texts]
     if len(lists) == 1:  # two empty lists, because answers that are equal count once
         lists *= 2
@@ -144,7 +159,7 @@ def _boxes_and_labels(
 
 
 def _scaled(box: Box, scales: tuple[float, float]) -> Box:
-    """Return a box of the plane in other coordinates, to three decimals."""
+    """Return a box in the image with its x and y multiplied by a factor each, rounded to three decimals."""
     # The numbers are x and y in turns.
     return tuple(round(number * scales[index % 2], 3) for index, number in enumerate(box))
 
@@ -153,13 +168,15 @@ def _scaled(box: Box, scales: tuple[float, float]) -> Box:
 
 
 def read_detections(reply: str, length: int) -> list[Found]:
-    """Return the objects in a reply, in its order: JSON objects with a box and a label, wherever they are.
+    """Return the objects that a reply names, in the order of the reply.
 
-    Objects that are cut off or have no label are left out.
+    An object is a JSON object with a box and a label, anywhere in the text. Objects that are cut off, or have no
+    label, are left out.
 
     Args:
         reply: The reply.
-        length: How many numbers a box has: 4 or 9. In space a box of 7 numbers has its yaw last.
+        length: How many numbers a box has: 4 in the image, 9 in space. In space, a box of 7 numbers is read, too;
+            its last number is the yaw, and the other two angles are 0.
 
     Examples:
         >>> read_detections('[{"bbox_2d": [1, 2, 3, 4], "label": "Dog"}]', 4)
@@ -181,7 +198,7 @@ def has_objects(reply: str, length: int) -> bool:
 
 
 def _braced(text: str) -> Iterator[str]:
-    """Yield the outermost `{...}` of a text. Braces within quotes do not count."""
+    """Yield each outermost `{...}` of a text, such as `{"a": {"b": 1}}`. Braces inside quoted texts are ignored."""
     start = -1
     depth = 0
     quoted = escaped = False
@@ -204,7 +221,10 @@ def _braced(text: str) -> Iterator[str]:
 
 
 def _objects_in(content: Any, length: int) -> Iterator[Found]:
-    """Yield the objects in decoded JSON, in its order."""
+    """Yield the objects (a box and its label) anywhere in decoded JSON, in their order.
+
+    Lists, and JSON objects without a box, are searched for further ones inside. A box without a label is left out.
+    """
     if isinstance(content, list):
         for item in content:
             yield from _objects_in(item, length)
@@ -227,7 +247,10 @@ def _first_of(content: Mapping[str, Any], names: Sequence[str]) -> Any:
 
 
 def _box_of(numbers: Any, length: int) -> Box | None:
-    """Return a list as a box; None if it is not one."""
+    """Return a list of numbers as a box; None if it is no list of numbers, or has another length.
+
+    If boxes have 9 numbers, one of 7 is accepted as well: its last number is the yaw, and roll and pitch are 0.
+    """
     if not isinstance(numbers, list):
         return None
     if not all(isinstance(number, (int, float)) for number in numbers):
@@ -313,12 +336,16 @@ def _shared_area(first: list[tuple[float, float]], second: list[tuple[float, flo
 def _side_of(
     point: tuple[float, float], start: tuple[float, float], end: tuple[float, float]
 ) -> float:
-    """Return a number above 0 if a point is to the left of a line, and below 0 if it is to the right.
+    """Return on which side of a line a point is, by the sign of the result (twice the area of the triangle that they
+    make).
 
     Args:
         point: The point, as x and z.
         start: A point on the line.
-        end: A later point on the line.
+        end: Another point on the line, which gives its direction.
+
+    Returns:
+        Above 0 to the left of the line, below 0 to the right, and 0 on it.
     """
     line_x = end[0] - start[0]
     line_z = end[1] - start[1]
@@ -331,7 +358,7 @@ def _side_of(
 
 
 class Matches(Struct, frozen=True):
-    """What a reply found of one category in one image."""
+    """Which boxes of a reply hit an object, for the boxes and objects of one category in one image."""
 
     hits: np.ndarray
     """Whether each box hits an object at each threshold; shape (thresholds, boxes)."""
@@ -341,13 +368,20 @@ class Matches(Struct, frozen=True):
 def match_boxes(
     predicted: Sequence[Box], objects: Sequence[Box], overlap: Overlap, thresholds: Sequence[float]
 ) -> Matches:
-    """Assign boxes to objects: each in turn to the free object that it overlaps most, if that is enough.
+    """Decide which boxes of a reply hit an object, for each threshold of overlap.
+
+    The boxes are taken in the order of the reply. Each is compared with the objects that no earlier box has hit,
+    and hits the one that it overlaps most if the overlap reaches the threshold. So every object is hit at most
+    once.
 
     Args:
-        predicted: The boxes of a reply, in its order.
-        objects: The boxes of the objects.
-        overlap: Function of two boxes.
-        thresholds: The least overlap of a hit, one or more.
+        predicted: The boxes of the reply.
+        objects: The true boxes of the objects.
+        overlap: Function that returns the overlap of two boxes, in [0, 1].
+        thresholds: The least overlaps of a hit, one or more.
+
+    Returns:
+        The hits, shape (thresholds, boxes), and the number of objects. Without objects nothing is a hit.
     """
     hits = np.zeros((len(thresholds), len(predicted)), dtype=bool)
     if not objects:
@@ -398,7 +432,7 @@ def average_precision(hits: np.ndarray, n_objects: int) -> np.ndarray:
 
 
 class _Category:
-    """The boxes and objects of one category of a dataset in all images."""
+    """All boxes and objects of one category of a dataset, such as `dog`, collected over all images."""
 
     def __init__(self) -> None:
         self._hits: list[np.ndarray] = []
@@ -413,7 +447,13 @@ class _Category:
         self.n_objects[image] = matches.n_objects
 
     def precisions(self) -> tuple[np.ndarray | None, dict[int, np.ndarray | None]]:
-        """Return the average precision, and what it is without each image; None if there is no object left."""
+        """Return the average precision of the category over all images, and what it would be if an image were left
+        out.
+
+        Returns:
+            The average precision at each threshold, shape (thresholds,), and the same by the index of the image
+            that is left out. A value is None if no object is left.
+        """
         hits = np.concatenate(self._hits, axis=1)
         owners = np.concatenate(self._owners)
         total = sum(self.n_objects.values())
@@ -426,10 +466,12 @@ class _Category:
 
 
 class MeanAveragePrecision(GroupedMetric, frozen=True, kw_only=True):
-    """The mean over datasets of the mean over categories of average precision.
+    """Mean average precision (mAP): the average precision of each category, averaged over the categories of a dataset,
+    and then over datasets.
 
-    A question counts with the value plus its influence on it, by leaving it out (jackknife), so that the mean over all
-    questions is the value and the interval is that of the value.
+    It is not a mean over questions. For a confidence interval, each question gets a number nevertheless: the value,
+    plus how much the value falls if the question is left out (jackknife). The mean of these numbers is the value,
+    and their spread gives its interval.
     """
 
     length: int
@@ -442,7 +484,10 @@ class MeanAveragePrecision(GroupedMetric, frozen=True, kw_only=True):
     def tallies(
         self, questions: Sequence[AskedQuestion], context: ScoringContext
     ) -> list[QuestionCounts]:
-        """Match the boxes of all questions and count each question. A reply that will never arrive has no boxes."""
+        """Match the boxes of all replies with the objects, and return the counts of each question.
+
+        A question whose reply will never arrive counts as one whose reply has no boxes.
+        """
         counted = [question.missing_unbiased_as_wrong for question in questions]
         countable = [question for question in counted if _why_not_countable(question) is None]
         try:
@@ -457,7 +502,13 @@ class MeanAveragePrecision(GroupedMetric, frozen=True, kw_only=True):
         return tallies
 
     def _counts(self, questions: Sequence[AskedQuestion]) -> list[Counts]:
-        """Return the counts of each question, averaged over its presentations: those of one number are one corpus."""
+        """Return the counts of each question: its number for each row of results, whether no box could be read, and
+        1.0.
+
+        A question may be asked several times in different wordings (presentations). The first presentations of all
+        questions make one value of the metric, the second ones another, and so on; the counts of a question are
+        averaged over its presentations.
+        """
         by_question: list[list[list[float]]] = [[] for _ in questions]
         n_presentations = max(
             (len(question.answered_unbiased) for question in questions), default=0
@@ -478,7 +529,15 @@ class MeanAveragePrecision(GroupedMetric, frozen=True, kw_only=True):
     def _match_all(
         self, questions: Sequence[AskedQuestion], presentation: int
     ) -> dict[tuple[str, str], _Category]:
-        """Return the matches of all questions, by dataset and category."""
+        """Match the boxes in the replies of one presentation with the objects.
+
+        Args:
+            questions: The questions, all of which have a reply in this presentation.
+            presentation: The index of the presentation.
+
+        Returns:
+            The matches by (name of the dataset, label).
+        """
         categories: dict[tuple[str, str], _Category] = defaultdict(_Category)
         for index, question in enumerate(questions):
             dataset = question.sample.tags.get(GROUP_TAG, "")
@@ -499,7 +558,18 @@ class MeanAveragePrecision(GroupedMetric, frozen=True, kw_only=True):
     def _shares(
         self, categories: Mapping[tuple[str, str], _Category], n_questions: int
     ) -> list[np.ndarray]:
-        """Return for each question the value plus its influence on it, one number for each row."""
+        """Return for each question the value of the metric plus the question's influence on it (see the class).
+
+        Args:
+            categories: The matches by (dataset, label).
+            n_questions: The number of questions.
+
+        Returns:
+            For each question one number per row of results.
+
+        Raises:
+            DataError: No question has an object, so there is no value.
+        """
         precisions: dict[tuple[str, str], np.ndarray | None] = {}
         changed: dict[int, dict[tuple[str, str], np.ndarray | None]] = defaultdict(dict)
         for key, category in categories.items():
@@ -517,7 +587,16 @@ class MeanAveragePrecision(GroupedMetric, frozen=True, kw_only=True):
         return [value + (n_questions - 1) * (mean_left_out - row) for row in left_out]
 
     def _mean(self, precisions: Mapping[tuple[str, str], np.ndarray | None]) -> np.ndarray | None:
-        """Return the rows of the mean over datasets of the mean over categories; None if no category has an object."""
+        """Average over the categories of each dataset, then over datasets, and return the values of the rows of
+        results.
+
+        Args:
+            precisions: By (dataset, label), the average precision at each threshold; None for a category without
+                objects.
+
+        Returns:
+            One number per row; None if no category has an object.
+        """
         by_dataset: dict[str, list[np.ndarray]] = defaultdict(list)
         for (dataset, _), precision in precisions.items():
             if precision is not None:
@@ -529,7 +608,7 @@ class MeanAveragePrecision(GroupedMetric, frozen=True, kw_only=True):
 
 
 def _why_not_countable(question: AskedQuestion) -> Unscored | None:
-    """Return why a question has no counts; None if it has."""
+    """Return why a question cannot be counted (no reply, or a hidden answer); None if it can."""
     if not question.answered_unbiased:
         return why_unanswered(question)
     if question.answer is None:
@@ -538,7 +617,11 @@ def _why_not_countable(question: AskedQuestion) -> Unscored | None:
 
 
 def _objects_of(question: AskedQuestion, length: int) -> list[Found]:
-    """Return the objects of a question. Raises DataError unless it has one reference, which is a list of them."""
+    """Return the true objects of a question, which are stored as a JSON list in its only reference text.
+
+    Raises:
+        DataError: It has several reference texts, or the text is not such a list.
+    """
     if len(question.reference_answers) != 1:
         raise DataError(
             f"{question.label}: {len(question.reference_answers)} accepted answers, but boxes are compared with one "

@@ -43,17 +43,20 @@ _DROPPED = (
 
 
 def _single_letters(labels: Sequence[str]) -> str:
-    """Return the limit of a rule that reads a label only if it is one letter."""
+    """Return what a rule that reads only one-letter labels cannot do with the labels that were shown; empty if
+    nothing.
+    """
     if all(len(label) == 1 and label.isalpha() for label in labels):
         return labels_alone(labels)
     return "finds labels of one letter alone, and others were shown"
 
 
 def mathvista_choice(reply: str, options: Sequence[str], labels: Sequence[str]) -> ExtractedChoice:
-    """MathVista's rule for answers that its judge extracted (evaluation/calculate_score.py of lupantech/MathVista).
+    """Read a choice by MathVista's rule, for short answers that a judge has extracted from replies.
 
-    The first letter in parentheses, or a letter alone, names an option. Any other text stands for the option that is
-    nearest by edit distance, so that "No answer" names one, too.
+    The first letter in parentheses, or a letter that is the whole text, names an option. For any other text, the
+    option with the smallest edit distance is chosen, however different it is: "No answer" chooses one, too. Source:
+    evaluation/calculate_score.py of lupantech/MathVista.
     """
     if not options:
         return no_choice("no match")
@@ -73,11 +76,13 @@ MATHVISTA = NamedExtractor("mathvista", published_rule(mathvista_choice), _singl
 
 
 def mmstar_choice(reply: str, options: Sequence[str], labels: Sequence[str]) -> ExtractedChoice:
-    """Read a choice by MMStar's rule (eval/vlmeval/evaluate/mmstar.py of MMStar-Benchmark/MMStar).
+    """Read a choice by MMStar's rule: the reply must begin with a letter, which may follow `(`, `option ` or `the
+    answer is `.
 
-    The reply must begin with a letter, `(A`, `option A` or `the answer is A`, in lower or upper case. Whatever follows
-    the letter is ignored, so that the text "a bird" names option A. It follows the format only if the letter is a label
-    by itself: as shown and a word of its own, or the last of the reply.
+    Upper or lower case does not matter, and whatever follows the letter is ignored, so that "a bird" chooses option
+    A. The reply counts as following the requested format only if nothing but signs comes after the letter, or if
+    the letter is a word of its own and has the case of the label. Source: eval/vlmeval/evaluate/mmstar.py of
+    MMStar-Benchmark/MMStar.
     """
     stripped = reply.strip()
     text = stripped.casefold()
@@ -106,10 +111,11 @@ MMSTAR = NamedExtractor("mmstar", published_rule(mmstar_choice), _single_letters
 
 
 def mathvision_choice(reply: str, options: Sequence[str], labels: Sequence[str]) -> ExtractedChoice:
-    r"""MATH-V's rule (evaluation/evaluate.py of mathllm/MATH-V).
+    r"""Read a choice by MATH-V's rule: the answer in a reply (`mathvision_answer`) is a letter, or equals an option.
 
-    The answer of a reply is a letter, or it equals an option: as a text, or as a number to two decimals. `8 kg` is
-    neither the option `$8 \mathrm{~kg}$` nor `8`, and `(D) 105` is no letter.
+    It equals an option as a text, or as a number rounded to two decimals. Units are not understood: `8 kg` equals
+    neither the option `$8 \mathrm{~kg}$` nor `8`. `(D) 105` is not a letter. Source: evaluation/evaluate.py of
+    mathllm/MATH-V.
     """
     answer = mathvision_answer(reply)
     letters = [label.casefold() for label in labels[: len(options)]]
@@ -126,7 +132,10 @@ def mathvision_choice(reply: str, options: Sequence[str], labels: Sequence[str])
 
 
 def mathvision_answer(reply: str) -> str:
-    r"""Return the answer that MATH-V's rule reads: a letter at one end of the reply, or what is boxed or stated.
+    r"""Return the final answer in a reply as MATH-V's script finds it, in lower case.
+
+    It is a letter at the beginning or end of the reply, or else what stands in `\boxed{...}`, or what follows a
+    phrase such as "the answer is". If there is none of these, it is the whole reply.
 
     Examples:
         >>> mathvision_answer("So the answer is \\boxed{D}.")
@@ -167,7 +176,11 @@ def mathvision_answer(reply: str) -> str:
 
 
 def _number(text: str) -> float | None:
-    """Return the value of a number or of an expression without variables and units, to two decimals."""
+    """Return the value of a number, or of a formula without variables and units, rounded to two decimals.
+
+    Returns:
+        The value: 0.5 for `\frac{1}{2}`, for example. None if the text is neither, or if its value is not real.
+    """
     text = text.replace("$", "").strip()
     if not re.search(r"\d", text) or _NO_NUMBER.search(text):
         return None
@@ -192,7 +205,10 @@ MATHVISION = NamedExtractor("mathvision", published_rule(mathvision_choice), _fi
 
 
 def exact_text(reply: str, options: Sequence[str], labels: Sequence[str]) -> ExtractedChoice:
-    """A-OKVQA's rule (evaluation/eval_predictions.py of allenai/aokvqa): the reply is an option, to the letter."""
+    """Read a choice by A-OKVQA's rule: the whole reply must be equal to the text of an option.
+
+    Source: evaluation/eval_predictions.py of allenai/aokvqa.
+    """
     del labels
     if reply in options:
         return ExtractedChoice(list(options).index(reply), "own rule", "certain")

@@ -74,10 +74,11 @@ LLAVA_BENCH_REFERENCE_PROMPT = _PROMPTS["llava-bench-reference-1"]
 
 
 def _mean_tenths_of(row: str) -> Reduce:
-    """Return a function that reduces the verdicts of judges to one number: the mean mark divided by 10.
+    """Return a function that turns the marks of judges (0 to 10) into one number from 0 to 1: the mean mark divided by
+    10.
 
     Args:
-        row: Name of the metric row that holds the number.
+        row: Name of the row of results that the number is stored under.
     """
 
     def mean_tenths(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
@@ -106,11 +107,15 @@ def _scaled_mark(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
 
 
 def _reply_and_reference(verdicts: list[list[Verdict]]) -> Counts | Unscored:
-    """Count a question: 1 and the mean mark of its replies, 1 and the mean mark of its references.
+    """Return the counts of a question whose judges marked both the reply and the reference answer.
 
     Args:
-        verdicts: For each presentation, the marks that all judges gave to the reply, then the marks that they gave to
-            the reference answer.
+        verdicts: For each presentation of the question, first the marks that all judges gave to the reply, then
+            those that they gave to the reference answer.
+
+    Returns:
+        Four numbers to be summed over questions: 1, the mean mark of the reply, 1, and the mean mark of the
+        reference answer. If either has no valid mark, the reason.
     """
     reply_verdicts: list[list[Verdict]] = []
     reference_verdicts: list[list[Verdict]] = []
@@ -128,9 +133,17 @@ def _reply_and_reference(verdicts: list[list[Verdict]]) -> Counts | Unscored:
 
 
 def _llava_means(sums: Counts) -> tuple[float | None, ...]:
-    """Return the mean mark of replies, that of references, and the first in percent of the second.
+    """Turn the summed counts of all questions into the three scores of LLaVA-Bench.
 
+    They are the mean mark of replies, the mean mark of reference answers, and the first in percent of the second.
     The published score is the third (haotian-liu/LLaVA, llava/eval/summarize_gpt_review.py).
+
+    Args:
+        sums: The number of replies, the sum of their marks, the number of reference answers, and the sum of their
+            marks.
+
+    Returns:
+        The scores; None for each that has no marks.
     """
     n_replies, reply_marks, n_references, reference_marks = sums
     reply_mean = reply_marks / n_replies if n_replies else None
@@ -155,14 +168,14 @@ def _llava_marks(name: str, title: str, **declared: str) -> MetricRow:
 
 
 def _charxiv_prompt(question: AskedQuestion, prompts: Mapping[str, str]) -> str:
-    """Return the version of CharXiv's prompt for a question.
+    """Return which version of CharXiv's prompt a judge gets for a question, by the question's tag `kind`.
 
     Args:
         question: The question.
-        prompts: The versions by the values of its tag `kind`.
+        prompts: The name of the version for each value of the tag.
 
     Raises:
-        DataError: The question has no such tag, or another value.
+        DataError: The question lacks the tag, or has a value that CharXiv has no prompt for.
     """
     kind = question.sample.tags.get("kind", "")
     if kind not in prompts:
@@ -185,10 +198,11 @@ def _right_or_wrong(name: str, title: str, version: str, what: str) -> JudgedMet
 
 
 def _short_facts(name: str, title: str, version: str) -> JudgedMetric:
-    """Declare a metric whose judge grades replies as correct, incorrect or not attempted.
+    """Declare a metric whose judge grades each reply as correct, incorrect or not attempted (no answer was given).
 
     Args:
-        name: Name of the metric; the other two rows are called `NAME_incorrect` and `NAME_not_attempted`.
+        name: Name of the metric and of the row with the share of correct replies. The rows with the other two
+            shares are `NAME_incorrect` and `NAME_not_attempted`.
         title: Title of the benchmark.
         version: Version of the judge's prompt.
     """

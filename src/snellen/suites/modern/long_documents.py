@@ -38,7 +38,10 @@ def bare_text(answer: Any) -> str:
 
 
 def must_be_exact(text: str) -> bool:
-    """Return whether an answer is of a kind of which a similar text is wrong: an address, a page, a date, a number."""
+    """Return whether an answer must be given exactly, because a similar text would be wrong.
+
+    That is so for addresses, file names, times, pages, dates and numbers.
+    """
     is_file = text.endswith((".py", "ipynb"))
     is_time = "a.m." in text or "p.m." in text
     if "https://" in text or is_file or is_time or text.startswith("page"):
@@ -47,7 +50,10 @@ def must_be_exact(text: str) -> bool:
 
 
 def likeness(answer: str, reply: str) -> float:
-    """Return 1 minus the edit distance divided by the length of the longer text; 0 for one half or less."""
+    """Return the similarity of two texts in [0, 1]: 1 - (edit distance / length of the longer text).
+
+    A similarity of one half or less counts as 0. Two empty texts have the similarity 1.
+    """
     longer = max(len(answer), len(reply))
     if longer == 0:
         return 1.0
@@ -56,7 +62,11 @@ def likeness(answer: str, reply: str) -> float:
 
 
 def same_number(answer: float, reply: float) -> bool:
-    """Return whether a number is the answer within 1% or after rounding, also as a percentage or a share of it."""
+    """Return whether a number in a reply counts as the correct number.
+
+    It does if it differs by at most 1%, or is equal after rounding. It may also be 100 times as large or small,
+    because a share may be given in percent.
+    """
     for wanted in (answer / 100, answer, answer * 100):
         if math.isclose(wanted, reply, rel_tol=RELATIVE_TOLERANCE):
             return True
@@ -72,14 +82,15 @@ def _decimals(number: float) -> int:
 
 
 def document_score(answer: str, reply: str, answer_format: str) -> float:
-    """Return the score of a reply, between 0 and 1, by the format of its answer.
+    """Return the score of a reply in [0, 1], by a rule that depends on the format of the correct answer.
 
-    Four whole numbers of the dataset are none ("21%", "yes"). No reply is right there, as in the makers' code.
+    The dataset has four answers with the format `Int` that are not whole numbers, such as "21%" and "yes". As in
+    the makers' code, no reply to these is right.
 
     Args:
-        answer: The right answer.
-        reply: The reply, or the answer that was taken out of it.
-        answer_format: `Str`, `Int`, `Float`, `List`, or `None` of a question that the document does not answer.
+        answer: The correct answer.
+        reply: The reply, or the answer that was extracted from it.
+        answer_format: `Str`, `Int`, `Float` or `List`; `None` for a question that the document does not answer.
 
     Examples:
         >>> document_score("['White', '10%']", '["10%", "white"]', "List")

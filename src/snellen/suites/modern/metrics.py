@@ -47,11 +47,15 @@ FORMULA_CATEGORY = "Handwritten Mathematical Expression Recognition"
 """The category whose questions are all of that dataset, for files that name the category alone."""
 _INCOMPLETE = "one of its categories has no question, and its points are the sum over all of them"
 _COUNTS = 4
-"""What is counted in each category: right, asked, clusters all right, clusters."""
+"""How many counts each category has: correct questions, questions, images with all questions correct, images."""
 
 
 class CategoryPoints(GroupedMetric, frozen=True, kw_only=True):
-    """Points summed over categories, from what is right in each; the clusters are images."""
+    """A metric whose result is a sum of points over categories, such as MME's.
+
+    The points of a category depend on how many of its questions are correct, and on how many of its images have all
+    their questions correct. Confidence intervals treat the questions about one image as one unit.
+    """
 
     categories: tuple[str, ...]
     """Values of the tag `category`."""
@@ -60,7 +64,7 @@ class CategoryPoints(GroupedMetric, frozen=True, kw_only=True):
     def tallies(
         self, questions: Sequence[AskedQuestion], context: ScoringContext
     ) -> list[QuestionCounts]:
-        """Return the counts for each group of questions about one image in one category."""
+        """Return the counts of each group of questions about the same image in the same category."""
         rule = self.rule(context.benchmark)
         clusters: dict[Hashable, list[AskedQuestion]] = defaultdict(list)
         for question in questions:
@@ -74,9 +78,18 @@ class CategoryPoints(GroupedMetric, frozen=True, kw_only=True):
         return tallies
 
     def _count(self, first: AskedQuestion, members: Sequence[Rights]) -> Counts | Unscored:
-        """Return four counts for the category of some questions about one image, and zeros for all other categories.
+        """Return the counts of some questions about one image: four numbers for each category, one category after the
+        other.
 
-        The counts are: correct questions, questions, whether all are correct, and 1 for the image.
+        The four numbers of their own category are: correct questions, questions, 1 if all are correct (else 0), and
+        1 for the image. Those of all other categories are 0.
+
+        Args:
+            first: One of the questions, which tells the category.
+            members: For each question, whether it is correct in each presentation, or why that is unknown.
+
+        Returns:
+            The counts; the reason if the category is missing or unknown, or if the questions cannot be scored.
         """
         category = first.sample.tags.get("category", "")
         if category not in self.categories:
@@ -108,9 +121,16 @@ def _by_category(sums: Counts) -> list[Counts]:
 
 
 def _mme(sums: Counts) -> tuple[float | None, ...]:
-    """Return the MME scores of perception and of cognition, summed over categories; None if one was not asked.
+    """Turn the summed counts into MME's two scores, perception and cognition.
 
-    A category's score is 100 times its accuracy plus 100 times its share of images with both questions right.
+    A category's score is 100 times its accuracy, plus 100 times the share of its images with both questions
+    correct. The scores of the ten perception categories and of the four cognition categories are added up.
+
+    Args:
+        sums: Four counts for each category, see `CategoryPoints._count`.
+
+    Returns:
+        Both scores; None for both if a category has no questions.
     """
     counts = _by_category(sums)
     if not all(n_asked for _, n_asked, _, _ in counts):
@@ -123,12 +143,16 @@ def _mme(sums: Counts) -> tuple[float | None, ...]:
 
 
 def _ocrbench(sums: Counts) -> tuple[float | None, ...]:
-    """Return OCRBench's share of correct answers, and its points out of 1000.
+    """Turn the summed counts into OCRBench's share of correct answers and its points out of 1000.
 
-    The points are the number of correct answers that all 1000 questions would have; None if a category has none.
+    The points say how many of the benchmark's 1000 questions would be correct: the accuracy of each category, times
+    the category's full number of questions. So they are also comparable if only some of the questions were asked.
 
     Args:
-        sums: For each category, four counts: correct questions, questions, and two that are not used here.
+        sums: Four counts for each category: correct questions, questions, and two that are not used here.
+
+    Returns:
+        The share and the points; None for the points if a category has no questions.
     """
     counts_by_category = _by_category(sums)
     n_correct_in_all = sum(counts[0] for counts in counts_by_category)
@@ -160,7 +184,9 @@ def ocrbench_right(question: AskedQuestion, prediction: Prediction) -> float:
 
 
 class ShareByRule(GroupedMetric, frozen=True, kw_only=True):
-    """The mean over questions of what a rule says of each, which knows its tags."""
+    """The mean over questions of the score that a rule, a function of the question with its tags and of the reply,
+    returns.
+    """
 
     rule: Right
 
@@ -230,16 +256,24 @@ OCRBENCH = CategoryPoints(
     rule=lambda spec: ocrbench_right,
 )
 WHOLE = "multi"
-"""How the part of a problem ends that needs all of its steps; the others are the single steps."""
+"""Ending of the tag `part` of a question that asks for a whole problem. The other parts are single steps."""
 
 
 class ProblemsOfSteps(GroupedMetric, frozen=True, kw_only=True):
-    """What a model makes of problems of several steps and of each step alone; the clusters are problems."""
+    """We-Math's metric: how models do on problems of several steps, compared with each of the steps asked alone.
+
+    For example, a model may answer all steps correctly but not the whole problem. Confidence intervals treat the
+    questions of one problem as one unit.
+    """
 
     def tallies(
         self, questions: Sequence[AskedQuestion], context: ScoringContext
     ) -> list[QuestionCounts]:
-        """Return the counts of each problem, whose questions (its steps) belong together."""
+        """Return the counts of each problem. A problem has several questions: the problem itself, and each of its
+        steps.
+
+        Which question is which is told by the tag `part`: it ends with `multi` for the problem itself.
+        """
         rule = right_answer_rule(context.benchmark)
         problems: dict[str, dict[str, AskedQuestion]] = defaultdict(dict)
         for question in questions:
@@ -257,14 +291,22 @@ class ProblemsOfSteps(GroupedMetric, frozen=True, kw_only=True):
 
 
 def _problem_counts(rights_by_part: dict[str, Rights]) -> Counts | Unscored:
-    """Return how a problem of several steps counts: means over its presentations, then 1.0 as the number of problems.
+    """Return the counts of one problem of several steps: five shares over its presentations, then 1.0 for the problem.
 
-    The means are the shares of presentations with insufficient generalisation (only the steps are right), inadequate
-    knowledge (the problem and a step are wrong), complete mastery by the strict and by the loose standard, and rote
-    memorisation by the strict standard. If answers are missing, the reason is returned.
+    The shares are those of the presentations in which
+
+    - the problem is wrong but all steps are right (insufficient generalisation),
+    - the problem and a step are wrong (inadequate knowledge),
+    - the problem and all steps are right (complete mastery by the strict standard),
+    - the problem and at least one step are right (complete mastery by the loose standard),
+    - the problem is right but a step is wrong (rote memorisation by the strict standard).
 
     Args:
-        rights_by_part: For the problem and each of its steps, whether each presentation was answered correctly.
+        rights_by_part: For the problem and each of its steps, whether each presentation was answered correctly, or
+            why that is unknown.
+
+    Returns:
+        The counts; the reason if a part or an answer is missing.
     """
     problem_rights = []
     step_rights = []
@@ -306,10 +348,15 @@ def _verdict(is_right: Sequence[bool]) -> tuple[bool, ...]:
 
 
 def _wemath(sums: Counts) -> tuple[float | None, ...]:
-    """Return the scores by the strict and loose standards, then the shares of each kind of problem, from summed counts.
+    """Turn the summed counts of all problems into We-Math's results.
 
-    The shares are those of problems with inadequate knowledge, with insufficient generalisation and mastered, and that
-    of rote memorisation among the problems that are right.
+    Args:
+        sums: The six sums of `_problem_counts`.
+
+    Returns:
+        The score by the strict and by the loose standard; the shares of problems with inadequate knowledge, with
+        insufficient generalisation, and with complete mastery; and the share of rote memorisation among the
+        problems that are right, which is None if none is right.
     """
     ungeneralised, unknown, mastered, mastered_loosely, rote, problems = sums
     return (
@@ -370,7 +417,7 @@ WEMATH = ProblemsOfSteps(
 
 
 BOUNDS = range(50, 0, -5)
-"""How far off a number may be, in percent of the right one."""
+"""The error bounds 50, 45, ..., 5, in percent of the correct number."""
 
 
 @reply_metric(unit="share", title="mean relative accuracy", interval="mean")

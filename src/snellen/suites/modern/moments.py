@@ -48,9 +48,18 @@ def shared_length(first: Span, second: Span) -> float:
 
 
 def moment_marks(reply: str, references: Sequence[str]) -> Marks:
-    """Return 1.0 or 0.0 for an overlap with the reference of at least 0.3, 0.5 and 0.7, then the overlap itself.
+    """Return how well the span of time in a reply overlaps the reference.
 
-    Returns None if the reply does not have two times. Raises DataError if the reference does not.
+    Args:
+        reply: The reply.
+        references: The reference texts. The first one has the correct span.
+
+    Returns:
+        For each of the thresholds 0.3, 0.5 and 0.7, 1.0 if the overlap (intersection over union) reaches it and
+        otherwise 0.0; then the overlap itself. None if the reply does not name exactly two times.
+
+    Raises:
+        DataError: The reference does not name two times.
     """
     gold = read_span(references[0])
     if gold is None:

@@ -26,13 +26,16 @@ class _Explained(msgspec.Struct):
 
 
 def remi_answer(reply: str) -> str | None:
-    """Return the answer in a reply, in lower case and without what follows a percent sign.
+    """Return the answer in a reply to a question of ReMI, in lower case and up to a percent sign.
 
-    The makers ask for a JSON object with the field `answer`. A reply without braces is an answer by itself, which the
-    makers count as wrong.
+    The prompt asks for a JSON object with the field `answer`. If the reply has no braces, the whole reply is the
+    answer; the makers of the benchmark count such a reply as wrong.
+
+    Args:
+        reply: The reply.
 
     Returns:
-        The answer; None if the reply has braces and no such object between them.
+        The answer; None if the reply has braces, but no such object.
 
     Examples:
         >>> remi_answer('{"explanation": "Two and three.", "answer": 5}')
@@ -65,7 +68,7 @@ def _number(text: str) -> float | None:
 
 
 def _is_close(answer: str, label: str, slack: float) -> bool:
-    """Return whether a number differs from the correct one by at most a share of it, such as 0.05.
+    """Return whether a number differs from the correct one by at most a share of it, such as 0.05 for 5%.
 
     False if one of the texts is not a number.
     """

@@ -70,7 +70,10 @@ def ocrbench_v2_right(question: AskedQuestion, prediction: Prediction) -> float:
 
 
 def _formula_score(reply: str, golds: Sequence[str], *, in_chinese: bool) -> float:
-    """Return 1 if a formula occurs in a reply, both without blanks; in Chinese also without `\\text{}` around words."""
+    """Return 1 if one of the correct formulas occurs in the reply, and otherwise 0. Spaces are ignored.
+
+    For Chinese questions, `\\text{}` around words is ignored, too.
+    """
 
     def plain(formula: str) -> str:
         if in_chinese:
@@ -81,10 +84,14 @@ def _formula_score(reply: str, golds: Sequence[str], *, in_chinese: bool) -> flo
 
 
 def _count_score(reply: str, gold: str, form: str) -> float:
-    """Return the score of a reply to how often something is written.
+    """Return the score of a reply to a question such as "How often does the word occur?", in [0, 1].
 
-    By `exact match` the answer must occur in the reply. By `regression` the score is 1 - |n - answer| / answer for the
-    first whole number n of the reply, or 0 if that is at most a half.
+    Args:
+        reply: The reply.
+        gold: The correct number.
+        form: With `regression`, the first whole number n in the reply scores 1 - |n - correct| / correct, or 0 if
+            that is at most 0.5. With any other form, the reply scores 1 if the correct number occurs in it as a
+            text.
     """
     answer = gold.lower().strip().replace("\n", " ")
     if form != "regression":
@@ -98,15 +105,15 @@ def _count_score(reply: str, gold: str, form: str) -> float:
 
 
 def field_score(reply: str, gold: str) -> float:
-    """Return the share of fields whose value in a reply is right, in [0, 1].
+    """Return the share of named fields, such as `total` of a receipt, whose value in a reply is correct, in [0, 1].
 
-    The share is of all fields of the reply and of the answer. Values are compared in lower case and without blanks;
-    a field of the answer may have several right ones.
+    Fields that only the reply has count as wrong, and so do fields that it lacks. Values are compared in lower case
+    and without spaces. The answer may accept several values for a field.
 
     Args:
-        reply: The reply: a dictionary in the notation of JSON or Python, also in a fence of code, or lines such as
-            `total: 12`.
-        gold: The answer: a dictionary in either notation, each value a text or a list of texts.
+        reply: A dictionary in the notation of JSON or Python, possibly in a code block, or lines such as `total:
+            12`.
+        gold: The answer: a dictionary in either notation. Each value is a text or a list of accepted texts.
 
     Examples:
         >>> field_score('{"total": "12.00", "tax": "1"}', "{'total': ['12.00', '$12.00'], 'tax': '2'}")
@@ -134,7 +141,7 @@ def _plain_value(value: object) -> str:
 
 
 def _fields_of_answer(gold: str) -> dict[str, list[Any]]:
-    """Return the accepted values of each field of an answer; empty if it is no dictionary."""
+    """Return the accepted values of each field of an answer; an empty dict if the answer is not a dictionary."""
     parsed = _literal(gold.strip('"'))
     if isinstance(parsed, str):
         parsed = _literal(parsed)
@@ -147,7 +154,7 @@ def _fields_of_answer(gold: str) -> dict[str, list[Any]]:
 
 
 def _fields_of_reply(reply: str) -> dict[str, str]:
-    """Return the fields of a reply, as texts; empty if it has none."""
+    """Return the fields that a reply names, with their values as texts; an empty dict if it names none."""
     fenced = _FENCE.search(reply)
     content = fenced[1] if fenced else reply.strip()
     parsed = _literal(content)
@@ -159,7 +166,7 @@ def _fields_of_reply(reply: str) -> dict[str, str]:
 
 
 def _literal(text: str) -> Any:
-    """Return what a text in the notation of JSON, or else of Python, stands for; None if it is neither."""
+    """Parse a text as JSON, or else as a literal of Python, such as `{'a': 1}`; None if it is neither."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -179,13 +186,14 @@ def _letters_written(letters: str) -> list[str]:
 def _text_score(reply: str, reference: str, chinese: bool) -> float:
     """Return how well a reply gives a text, in [0, 1], as the script of OCRBench v2 computes it.
 
-    A short text (fewer than 5 words, or in Chinese fewer than 4 parts between commas) must occur in the reply. For a
-    longer one, the score is 1 - edit distance / longer length, or 0 if that is below a half.
+    A short text must occur in the reply: 1 or 0. Short means fewer than 5 words, or in Chinese fewer than 4 parts
+    between commas. For a longer text, the score is 1 - (edit distance / length of the longer text), or 0 if that is
+    below 0.5.
 
     Args:
         reply: The reply.
         reference: The correct text.
-        chinese: Whether it is Chinese.
+        chinese: Whether the question is Chinese.
     """
     if chinese:
         is_short = len(reference.split(",")) < 4

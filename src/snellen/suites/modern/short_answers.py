@@ -1,8 +1,8 @@
-"""Short answers of which the task says what they look like: VLMs Are Blind, VLMs Are Biased and ZeroBench.
+"""Metrics for short answers whose form the question asks for: VLMs Are Blind, VLMs Are Biased and ZeroBench.
 
-VLMs Are Blind (Rahmanzadehgervi et al., ACCV 2024, arXiv:2407.06581) asks for an answer in braces. VLMs Are Biased (Vo et
-al., arXiv:2505.23941) compares it with the truth and with what a model expects to see. ZeroBench (Roberts et al.,
-arXiv:2502.09696) asks for reasoning and the final answer in braces.
+VLMs Are Blind (Rahmanzadehgervi et al., ACCV 2024, arXiv:2407.06581) asks for an answer in braces. VLMs Are Biased
+(Vo et al., arXiv:2505.23941) compares the answer with the truth and with what a model expects to see. ZeroBench
+(Roberts et al., arXiv:2502.09696) asks for reasoning and the final answer in braces.
 """
 
 from __future__ import annotations
@@ -30,9 +30,16 @@ _ROWS_AND_COLUMNS = (
 
 
 def blind_answer(reply: str, task: str) -> str | None:
-    """Return the answer in a reply in the form that its task asks for, in lower case; None without one.
+    """Return the answer in a reply to a question of VLMs Are Blind, in lower case.
 
-    A grid has rows and columns as `4,5`; circles touch by `yes` or `no` alone; a letter or number is the first one.
+    Args:
+        reply: The reply.
+        task: The task. For touching circles, the whole reply must be `yes` or `no`. For grids, rows and columns are
+            returned as `4,5`. For the circled letter, the first single letter is returned, and for any other task
+            the first number.
+
+    Returns:
+        The answer; None if the reply has none of this form.
     """
     reply, task = reply.strip().lower(), task.lower()
     if task == TOUCHING:
@@ -51,7 +58,7 @@ def blind_answer(reply: str, task: str) -> str | None:
 
 
 def blind_right(question: AskedQuestion, prediction: Prediction) -> float:
-    """1 if the reply, or the answer in it, is the ground truth, in lower case."""
+    """Return 1 if the reply, or the answer found in it, is the ground truth, and otherwise 0. Case is ignored."""
     reply = (prediction.text or "").strip().lower()
     truth = question.reference_answers[0].strip().lower()
     if reply == truth:

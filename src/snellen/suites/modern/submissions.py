@@ -40,7 +40,7 @@ SHOWN = 3
 
 
 class AnswerSummary(Struct, frozen=True):
-    """What a file of answers holds, and what it does not."""
+    """What a file of answers for an evaluation server contains, and which questions are missing in it."""
 
     benchmark: str
     protocol: str
@@ -54,7 +54,7 @@ class AnswerSummary(Struct, frozen=True):
 
     @property
     def missing(self) -> str:
-        """The questions that are left out and how to get their replies; empty if there are none."""
+        """Which questions the file lacks, and how to get their replies, as one sentence; empty if it lacks none."""
         total = self.rows + len(self.never) + len(self.failed)
         reasons = []
         if self.never:
@@ -191,7 +191,16 @@ def _used_benchmark(manifest: RunManifest, name: str) -> BenchmarkUse:
 
 
 def _single_reply_protocol(labels: Iterable[str], requested: str) -> str:
-    """Return the protocol whose replies are written: the requested one, or the only one with one reply per question."""
+    """Return the protocol whose replies are written to the file. It must give exactly one reply per question.
+
+    Args:
+        labels: Labels of the run's protocols.
+        requested: The protocol that the user wants; empty to take the only possible one.
+
+    Raises:
+        UnknownNameError: The requested protocol is not possible.
+        DataError: No protocol is possible, or several are and the user has to choose.
+    """
     fitting = []
     for label in labels:
         declared = declaration_of(parse_protocol(label))
@@ -215,7 +224,18 @@ def _single_reply_protocol(labels: Iterable[str], requested: str) -> str:
 def _answers(
     exchanges: Iterable[Exchange], label: str, benchmark: str, samples: Mapping[str, Sample]
 ) -> tuple[dict[str, str], set[str]]:
-    """Return the answers by question, and the questions whose request failed."""
+    """Return the answers of a run to one benchmark, and the questions that have a failed request.
+
+    Args:
+        exchanges: All requests of the run with their responses.
+        label: The protocol.
+        benchmark: Name of the benchmark.
+        samples: Its questions by id.
+
+    Returns:
+        By the id of the question, the text of the answer, or the letter of the chosen option; and the set of ids of
+        questions with a failed request.
+    """
     answers: dict[str, str] = {}
     failed: set[str] = set()
     for exchange in exchanges:
@@ -237,7 +257,7 @@ def _answers(
 
 
 class AnswerWriter:
-    """Calls `write_answers`, whose servers are those of benchmarks of this suite alone."""
+    """Calls `write_answers`. It is offered only for benchmarks of this suite, whose servers take its format."""
 
     suite_only = True
 

@@ -23,12 +23,12 @@ _OTHER = re.compile(r"[^a-z0-9]+")
 
 
 def tokens(text: str, subset: str, category: str) -> list[str]:
-    """Return the words of a text in lower case, or its characters in a language without blanks.
+    """Return the words of a text in lower case, or its characters if the language has no spaces between words.
 
     Args:
         text: A reply or a reference text.
         subset: Language of the text, such as `zh`.
-        category: Category of the question. For texts in scenes, only Latin letters and digits are kept.
+        category: Category of the question. For texts in photos of scenes, only Latin letters and digits are kept.
     """
     on_one_line = text.strip().replace("\t", " ").replace("\n", " ")
     without_marks = _MARKS.sub("", on_one_line)
@@ -42,9 +42,10 @@ def tokens(text: str, subset: str, category: str) -> list[str]:
 
 
 def overlap_f1(reply: list[str], gold: list[str]) -> float:
-    """Return the F1 of the words of a reply against those of the ground truth; 0 if they share none.
+    """Return the F1 of the words of a reply against those of the ground truth, in [0, 1]; 0 if they have none in
+    common.
 
-    A repeated word is shared as often as both have it.
+    If a word is repeated, it matches at most as often as the other text has it.
     """
     n_shared = (Counter(reply) & Counter(gold)).total()
     if not n_shared:

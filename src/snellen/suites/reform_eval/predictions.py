@@ -42,7 +42,11 @@ TASKS = {"OCROpenEnded": "ocr", "KIEOpenEnded": "kie"}
 
 
 def _with_formulation(path: Path, file: PredictionFile, columns: Collection[str]) -> PredictionFile:
-    """Return the file with the title, formulation and model in its name, and with the labels that its prompts show."""
+    """Complete a result file by what its name and its prompts tell.
+
+    For example, `VQA_SingleChoice_generation_x_y.json` is named after the dataset, the formulation of the
+    questions, the method and the model. The labels of the options, such as A or 1, are found in the prompts.
+    """
     name = NAME.fullmatch(path.name.removesuffix(".gz").removesuffix(".json"))
     formulation = name[2] if name else ""
     is_of_captions = "references" in columns
@@ -69,7 +73,10 @@ def _with_formulation(path: Path, file: PredictionFile, columns: Collection[str]
 
 
 def _labels(options: Sequence[str], prompt_text: str) -> tuple[str, ...]:
-    """Return the marks in front of the options, where the prompt shows which; capital letters otherwise."""
+    """Return the labels of the options, such as A, B, C or 1, 2, 3, as the prompt shows them: `(A) a dog`.
+
+    If the prompt shows none, capital letters are returned; an empty tuple if there are more options than letters.
+    """
     for alphabet in ALPHABETS:
         marks = tuple(alphabet[: len(options)])
         listed = all(
@@ -109,9 +116,10 @@ _LABEL = re.compile(r"\(([1-9A-Za-z])\)")
 def reform_eval_first_label(
     reply: str, options: Sequence[str], labels: Sequence[str]
 ) -> ExtractedChoice:
-    """ReForm-Eval's rule: the first single character in parentheses, so that (A), (a) and (1) all name the first option.
+    """Read a choice by ReForm-Eval's rule: the first single character in parentheses names the option.
 
-    The labels and texts shown are not consulted; a label beyond the options is a hit of the format, and wrong.
+    So (A), (a) and (1) all name the first option, whatever labels and texts were shown. If there are fewer options,
+    the reply counts as following the format, but names no option, and so is wrong.
     """
     match = _LABEL.search(reply)
     if match is None:
@@ -150,8 +158,9 @@ FIRST_LABEL = NamedExtractor(
 def ocr_match(reply: str, references: Sequence[str]) -> float:
     """ReForm-Eval, OCR: 1 if the references, joined by blanks, stand in the reply between word boundaries.
 
-    Called word-level accuracy in the paper (section 3.3.2), but the whole answer is looked for. Both
-    sides lose all but ASCII letters and digits: a gold without any matches every reply that has a word.
+    Otherwise it is 0. The paper calls it word-level accuracy (section 3.3.2), but it searches for the whole answer.
+    Reply and references are compared without anything but ASCII letters and digits. So a reference that has none of
+    these matches every reply that has a word.
     """
     return float(
         contains_words(legacy_ocr_normalise(reply), legacy_ocr_normalise(" ".join(references)))

@@ -1,8 +1,9 @@
 """The published, already re-formulated data of ReForm-Eval: JSON files with images in base64, or by name.
 
-`published.toml` says which file holds which of the 61 benchmarks, in which of the forms below. Instructions that
-a file brings (`instructs`) become those of its benchmark. Both variants are read: with images inside, and the raw
-one with file names or original ids, whose images lie in a folder of the user.
+`published.toml` says which file has the questions of which of the 61 benchmarks, and how the file is laid out. There
+are five groups of layouts, A to E below. If a file has instructions (`instructs`), they become those of its benchmark.
+Two variants of the data are read: one with images inside of the files, and one with only the names or original ids of
+images, which are then in a folder of the user.
 """
 
 from __future__ import annotations
@@ -41,17 +42,19 @@ from snellen.records import Box
 from snellen.suites.reform_eval import wording
 
 NAME_LENGTH = 200
-"""A longer text is an image itself, not the name of one."""
+"""A text with more characters is an image in base64, and a shorter one the name of an image."""
 
 
 class Drawing(Struct, frozen=True, forbid_unknown_fields=True):
     width: int
     corners: bool = False
-    """Boxes are given by two corners, not by corner and size."""
+    """Whether the four numbers of a box are two corners. Otherwise they are a corner, width and height."""
 
 
 class PublishedEntry(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a benchmark lies in the published data, and in which form."""
+    """Where the questions of a benchmark are in the published data (`files`), and how these files are laid out
+    (`form`).
+    """
 
     form: str
     files: tuple[str, ...]
@@ -68,7 +71,7 @@ def published_entries() -> dict[str, PublishedEntry]:
 
 
 class PublishedImages:
-    """Images of one file: inside its records, or in a folder."""
+    """Reads the images of one file of questions, which are stored in its records or as files in a folder."""
 
     def __init__(self, folder: Path, entry: PublishedEntry) -> None:
         self.entry = entry
@@ -98,8 +101,13 @@ class PublishedImages:
         return ImageSpec(content, outlines=tuple(outlines))
 
     def _content(self, text: str, where: str) -> bytes | Path:
-        """Return an image from its base64 text, or the path of the file that the text names. Raises DataError if
-        there is no such file."""
+        """Return an image, decoded from base64 text, or the path of the file that a shorter text names.
+
+        A name may lack its suffix, or be the number of a COCO image: 42 stands for `000000000042.jpg`.
+
+        Raises:
+            DataError: The text is not base64, or there is no such file.
+        """
         if len(text) > NAME_LENGTH:
             try:
                 return base64.b64decode(text.rpartition("base64,")[2], validate=True)
@@ -128,29 +136,29 @@ OneOrMoreTexts = str | list[str]
 
 
 def _as_texts(value: OneOrMoreTexts) -> tuple[str, ...]:
-    """Return one text or the distinct texts of a list."""
+    """Return a text as a tuple of one, and a list of texts as a tuple without repetitions."""
     return (value,) if isinstance(value, str) else tuple(dict.fromkeys(value))
 
 
 def _checked_index(answer: int, options: tuple[str, ...], where: str) -> int:
-    """Return the index of the correct option. Raises DataError if there is no such option."""
+    """Return the index of the correct option unchanged. Raises DataError if there is no option with this index."""
     if not 0 <= answer < len(options):
         raise DataError(f"{where}: answer {answer} but options are 0-{len(options) - 1}")
     return answer
 
 
 def _index_of_answer(answer: str, options: tuple[str, ...], where: str) -> int:
-    """Return the index of the option that is the answer.
+    """Return the index of the option whose text is the answer.
 
-    If no option has the same text, one that differs only in case and surrounding blanks is accepted.
+    If no text is exactly equal, one that is equal except for case and surrounding spaces is accepted.
 
     Args:
         answer: Text of the answer.
         options: Texts of the options.
-        where: The record, for the message.
+        where: File and record, for the message.
 
     Raises:
-        DataError: No option is the answer, or several are.
+        DataError: No option is equal to the answer, or several are equal except for case and spaces.
     """
     if answer in options:
         return options.index(answer)
@@ -166,7 +174,12 @@ class _Data(Struct, frozen=True):
 
 
 def _records_of(path: Path, form: type[Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the records of a file's list `data`, each with its location."""
+    """Yield the records in the list `data` of a JSON file, each with its location for messages.
+
+    Args:
+        path: The file.
+        form: The type of the records.
+    """
     return list_items(path, "data", read_json(path, _Data).data, form)
 
 
@@ -185,8 +198,11 @@ class _Vqa(Struct, frozen=True):
 
 
 def _read_vqa(paths: Paths, shelf: PublishedImages) -> Items:
-    """Yield multiple-choice questions whose answer is given by its text. In a record with several rationales, they
-    are the options of the question why the answer is right."""
+    """Yield multiple-choice questions from files that give the answer as a text.
+
+    A record may have several rationales, reasons why the answer is right. Then the question asks for the reason,
+    and the rationales are the options.
+    """
     for where, item in _records_of(paths[0], _Vqa):
         context = item.context or None
         answer = _as_texts(item.answer)[0]
@@ -255,12 +271,12 @@ class _Core(Struct, frozen=True):
 
 
 def _parse_boxes(region: tuple[Any, ...], where: str) -> tuple[Box, ...]:
-    """Return the boxes in the field of a record: one box, a list of boxes, or nothing.
+    """Return the boxes in the field of a record.
 
-    `(1, 2, 3, 4)` gives one box of these four numbers, and `()` gives none.
+    `(1, 2, 3, 4)` is one box, `((1, 2, 3, 4), (5, 6, 7, 8))` are two, and `()` is none.
 
     Raises:
-        DataError: The field has another form.
+        DataError: The field is something else.
     """
     boxes: tuple[Any, ...] = ()
     if region:
@@ -283,7 +299,7 @@ def _question_and_rewordings(item: _Core, where: str) -> tuple[str, tuple[str, .
 
 
 def _read_core_choice(paths: Paths, shelf: PublishedImages) -> Items:
-    """Yield multiple-choice questions whose answer is given by its index."""
+    """Yield multiple-choice questions from files that give the answer as the index of an option."""
     for where, item in _records_of(paths[0], _Core):
         options = item.answer_options
         first, rewordings = _question_and_rewordings(item, where)
@@ -295,9 +311,10 @@ def _read_core_choice(paths: Paths, shelf: PublishedImages) -> Items:
 
 
 def _read_core_open(paths: Paths, shelf: PublishedImages) -> Items:
-    """Yield open questions about scene text and key information. A list of answers is one text of several words.
+    """Yield open questions about texts in images and about documents.
 
-    An answer without a letter or digit stays, because the published results count it.
+    If the answer is a list, its words are joined to one text. An answer of signs only, such as `-`, is kept,
+    because the published results count it; an empty one is left out.
     """
     for where, item in _records_of(paths[0], _Core):
         first, rewordings = _question_and_rewordings(item, where)
@@ -329,8 +346,11 @@ class _Sampled(Struct, frozen=True):
 
 
 def _read_sampled(paths: Paths, shelf: PublishedImages) -> Items:
-    """Yield the questions of files that give an image with texts or options, and no question: the form of the file
-    tells what is asked."""
+    """Yield the questions of files whose records have an image with texts or options, but no question.
+
+    Which question is asked depends on the layout of the file. For example, `sampled-match` asks whether the text
+    fits the image, and `sampled-captions` asks for a caption.
+    """
     form = shelf.entry.form
     for number, (where, item) in enumerate(_records_of(paths[0], _Sampled)):
         name = number if item.id is None else item.id
@@ -355,8 +375,16 @@ def _read_sampled(paths: Paths, shelf: PublishedImages) -> Items:
 
 
 def _question_and_options(form: str, item: _Sampled, where: str) -> tuple[str, tuple[str, ...]]:
-    """Return the question and the options of a sampled record, by the form of its file. Raises DataError if it
-    lacks its text."""
+    """Return the question and the options of a record that has no question of its own (see `_read_sampled`).
+
+    Args:
+        form: The layout of the file, such as `sampled-match`, which decides what is asked.
+        item: The record.
+        where: File and record, for messages.
+
+    Raises:
+        DataError: The question needs a text of the record, and there is none.
+    """
     anno = _as_texts(item.anno)
     if form in ("sampled-match", "sampled-entailment") and not anno:
         raise DataError(f"{where}: there is no text")
@@ -418,7 +446,11 @@ def _read_choices(path: Path) -> tuple[str, ...]:
 
 
 def _read_counting(paths: Paths, shelf: PublishedImages) -> Items:
-    """Yield the counting questions of COCO-QA. The published tests drew distractors for each test; here they are drawn once."""
+    """Yield the counting questions of COCO-QA ("How many dogs ...?").
+
+    Wrong options are drawn once from the file of choices. (For the published results they were drawn anew for each
+    test.)
+    """
     pool = _read_choices(paths[1])
     for number, (where, item) in enumerate(
         list_items(paths[0], "", read_json(paths[0], list[msgspec.Raw]), _Counted), 1
@@ -450,16 +482,17 @@ class _Annotation(Struct, frozen=True):
 
 
 def _read_tdiuc(paths: Paths, shelf: PublishedImages) -> Items:
-    """Yield the questions of one task of TDIUC.
+    """Yield the questions of one task of the dataset TDIUC, such as counting.
 
-    Their distractors, which were drawn anew for each published test, are drawn once.
+    Wrong options are drawn once from the file of choices. (For the published results they were drawn anew for each
+    test.)
 
     Args:
         paths: The files of questions, of annotations (the answers), and of choices.
-        shelf: The images, and the entry of the task.
+        shelf: The images, and the name of the task in TDIUC.
 
     Raises:
-        DataError: If the question of an answer is missing.
+        DataError: An answer has no question.
     """
     questions_file, annotations_file, choices_file = paths[:3]
     pool = _read_choices(choices_file)
@@ -511,7 +544,7 @@ class _Dialogues(Struct, frozen=True):
 
 
 def _read_dialogues(paths: Paths, shelf: PublishedImages) -> Items:
-    """Yield the dialogues, each with the published answers as replies."""
+    """Yield the dialogues. The published answers serve as the replies of earlier rounds in the history."""
     lists = read_json(paths[0], _Dialogues).data
     for where, item in list_items(paths[0], "data.dialogs", lists.dialogs, _Dialogue):
         try:
@@ -576,8 +609,11 @@ def _image_question(
 
 
 def _image_group(picture: bytes | Path | ImageSpec) -> str:
-    """Return what identifies the file of an image without crop or outlines: questions about its regions depend on
-    each other."""
+    """Return an identifier of an image file, by which questions about the same image are grouped.
+
+    It is the same for different crops or outlines of a file, because questions about regions of one image depend on
+    each other.
+    """
     file = picture.file if isinstance(picture, ImageSpec) else picture
     if isinstance(file, bytes):
         return hashlib.sha256(file).hexdigest()
@@ -611,9 +647,9 @@ FORM_READERS: dict[str, FormReader] = {
 
 class Params(Struct, frozen=True, forbid_unknown_fields=True):
     benchmark: str
-    """Its name in the catalogue, without the suite's."""
+    """Name of the benchmark in the catalogue without the name of the suite, such as `vsr`."""
     images: str = ""
-    """Folder of the images that the raw variant names."""
+    """Folder of the images, if the files contain only their names."""
 
 
 class _Instructs(Struct, frozen=True):
@@ -621,7 +657,14 @@ class _Instructs(Struct, frozen=True):
 
 
 def instructions(folder: Path, benchmark: str) -> tuple[str, ...]:
-    """Return the instructions in the file of a benchmark; empty for most benchmarks. Raises DataError."""
+    """Return the instructions that the file of a benchmark brings, without repetitions.
+
+    Returns:
+        The texts; an empty tuple for most benchmarks, whose files bring none.
+
+    Raises:
+        DataError: The file cannot be read.
+    """
     entry = published_entries()[benchmark]
     if not entry.form.startswith("core"):
         return ()
@@ -645,15 +688,16 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 def importable_benchmarks(
     folder: Path, names: Sequence[str] = (), images: Path | None = None
 ) -> list[BenchmarkSpec]:
-    """Return the catalogue's entries of the benchmarks whose files are in a folder, so that they are built from it.
+    """Return catalogue entries of benchmarks, changed so that they are built from the files in a folder.
 
     Args:
         folder: Folder with the files of ReForm-Eval-Data.
-        names: Short names of benchmarks; all whose files exist if empty.
-        images: Folder with the images, if the files only name them.
+        names: Short names of the benchmarks, such as `vsr`. Without names, all benchmarks whose files are there.
+        images: Folder with the images, if the files contain only their names.
 
-    Raises: UnknownNameError: A benchmark does not exist. DataError: The files of a benchmark are missing, or there
-    are no files at all.
+    Raises:
+        UnknownNameError: A benchmark does not exist.
+        DataError: The folder does not exist, the files of a benchmark cannot be read, or no files were found.
     """
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder; it should hold the files of ReForm-Eval-Data")
@@ -671,7 +715,14 @@ def importable_benchmarks(
 
 
 def hub_patterns(names: Sequence[str]) -> list[str]:
-    """Return patterns of the files that benchmarks need, for a download from a hub. Raises UnknownNameError."""
+    """Return patterns of the files that benchmarks need, such as `**file.json`, to download only these from a hub.
+
+    Args:
+        names: Short names of the benchmarks. Without names, the files of all are needed.
+
+    Raises:
+        UnknownNameError: A benchmark does not exist.
+    """
     _check_names(names)
     return [
         f"**{file}"
@@ -688,7 +739,7 @@ def _check_names(names: Sequence[str]) -> None:
 
 
 def _benchmark_spec(name: str, folder: Path, images: Path | None) -> BenchmarkSpec:
-    """Return a benchmark's entry of the catalogue with the published files as its source."""
+    """Return the catalogue entry of a benchmark with the published files as the source that it is built from."""
     params = {"benchmark": name, **({"images": str(images)} if images else {})}
     source = SourceSpec("reform-eval-data", params)
     return replace(

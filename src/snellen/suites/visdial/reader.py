@@ -1,11 +1,13 @@
-"""Visual Dialog 1.0, val2018: ten questions about an image, answered in turn (ReForm-Eval A.8).
+"""Visual Dialog 1.0, val2018: ten questions about an image, asked one after the other (ReForm-Eval A.8).
 
-Reads `visdial_1.0_val.json`, `visdial_1.0_val_dense_annotations.json` and the folder `VisualDialog_val2018`. The 100
-published candidates of a question are dropped, as in the paper; the dense annotations of one round per
-dialogue say which of them are right too, and no distractor says the same as one of those.
+Reads `visdial_1.0_val.json`, `visdial_1.0_val_dense_annotations.json` and the folder `VisualDialog_val2018`. Each
+question was published with 100 candidate answers. As in the paper, they are not used as options. For one round of
+each dialogue, annotators marked which candidates are right (dense annotations), and no wrong option has the same
+meaning as one of these.
 
-With `candidates = "ranked"` the candidates are the options (Das et al. 2017, section 5.2), with `"listed"` they stand
-beside the answer of a question on its own, as LVLM-eHub has it.
+With `candidates = "ranked"` the candidates are the options (Das et al. 2017, section 5.2). With `candidates =
+"listed"` each question is asked alone as an open question, and the candidates are kept with its answer, as in
+LVLM-eHub.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ ROUNDS = 10
 _YES = frozenset({"yes", "yeah", "yep", "yea", "yup", "sure", "definitely"})
 _NO = frozenset({"no", "nope", "nah", "not"})
 VISDIAL_FILLERS = ("maybe", "i can't tell", "only partly")
-"""What fills up a question that the other answers leave short, so that yes and no have four options too."""
+"""Further wrong options for questions with too few, so that even yes-no questions have four options."""
 
 
 class Params(Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,14 +70,14 @@ class _Dense(Struct, frozen=True):
 
 Dialogs = list[tuple[str, _Dialog]]
 Relevant = dict[tuple[int, int], tuple[float, ...]]
-"""By image and round (from 0), how right each candidate is."""
+"""How right each candidate answer is, in [0, 1], by (image, round from 0)."""
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Yield a draft for each dialogue: ten rounds, with the caption as context and the published answers as
-    replies.
+    """Yield the dialogues of VisDial, each with ten rounds.
 
-    With `candidates = "listed"`, yield a draft for each round.
+    The caption of the image is the context, and the published answers serve as the replies of earlier rounds in the
+    history. With `candidates = "listed"`, each round is a question of its own instead.
     """
     chosen = read_params(params, Params)
     split = chosen.split
@@ -144,8 +146,11 @@ def _read_relevance(folder: Path | None, dialogs: Dialogs) -> Relevant:
 
 
 def _parse_relevance(path: Path, images: set[int]) -> Relevant:
-    """Return the annotated relevance of candidates by image and round (from 0). Raises DataError for an unknown
-    image or round."""
+    """Return how right each of the 100 candidate answers is, in [0, 1], by (image, round from 0).
+
+    Only some rounds are annotated. Raises DataError for an image without a dialogue, or a round that does not
+    exist.
+    """
     relevant: Relevant = {}
     for where, annotation in list_items(path, "", read_json(path, list[msgspec.Raw]), _Dense):
         if annotation.image_id not in images:
@@ -165,8 +170,18 @@ def _question_text(turn: _Turn, lists: _Data) -> str:
 def _reformed_question(
     turn: _Turn, lists: _Data, relevance: tuple[float, ...] | None, where: str, pools: _Pools
 ) -> QuestionDraft:
-    """Return a round as a multiple-choice question, whose distractors are answers that people gave to other
-    questions. Candidates that annotators called right, too, are not distractors."""
+    """Return a round of a dialogue as a multiple-choice question.
+
+    Its wrong options are answers that people gave to other questions. Candidates that annotators called right,
+    although they are not the published answer, are never used.
+
+    Args:
+        turn: The round.
+        lists: All questions and answers of the file, to which rounds refer by number.
+        relevance: How right each candidate is; None if the round is not annotated.
+        where: File and round, for messages.
+        pools: The answers of all dialogues.
+    """
     answer = lists.answers[turn.answer].strip()
     also_right = []
     relevances = _checked_relevance(turn, relevance, where)
@@ -185,8 +200,10 @@ def _reformed_question(
 def _checked_relevance(
     turn: _Turn, relevance: tuple[float, ...] | None, where: str
 ) -> tuple[float, ...]:
-    """Return how right each candidate of a round is; empty if it was not annotated. Raises DataError if the numbers
-    of candidates differ."""
+    """Return how right each candidate of a round is; an empty tuple if the round is not annotated.
+
+    Raises DataError if there are more or fewer numbers than candidates.
+    """
     if relevance is not None and len(relevance) != len(turn.answer_options):
         raise DataError(
             f"{where}: {len(turn.answer_options)} candidates, {len(relevance)} of them annotated"
@@ -197,8 +214,12 @@ def _checked_relevance(
 def _published_choice(
     turn: _Turn, lists: _Data, relevance: tuple[float, ...] | None, where: str
 ) -> QuestionDraft:
-    """Return a round's question with its published candidates as options, in the file's order. Candidates that are
-    equal but for blanks are merged."""
+    """Return a round of a dialogue as a multiple-choice question with its published candidates, in the order of the
+    file.
+
+    Candidates that are equal except for spaces are merged to one option, with the greatest of their relevances;
+    empty ones are left out. Raises DataError if the answer is empty, or not among the candidates.
+    """
     if turn.answer not in turn.answer_options:
         raise DataError(
             f"{where}: the answer {turn.answer} is none of the {len(turn.answer_options)} candidates"
@@ -229,7 +250,7 @@ def _published_choice(
 def _note_on_left_out(
     dialog: _Dialog, rounds: Sequence[QuestionDraft], where: str
 ) -> tuple[str, ...]:
-    """Return a note on how many candidates are not options of their own, or nothing."""
+    """Return a tuple with a note that says how many candidates were merged or left out; an empty tuple if none was."""
     left_out = sum(
         len(turn.answer_options) - len(question.options)
         for turn, question in zip(dialog.dialog, rounds, strict=True)
@@ -275,9 +296,10 @@ def _single_questions(dialog: _Dialog, lists: _Data, picture: Path, where: str) 
 
 
 class _Pools:
-    """Answers that people gave in the split: to questions that begin alike, and to any.
+    """The answers that people gave in all dialogues, to be used as wrong options.
 
-    An answer that affirms is not a candidate beside a gold that affirms, and likewise for denial.
+    Answers to questions that begin with the same two words ("what color") are preferred. If the correct answer
+    means yes, others that mean yes are not used, because they would be right, too; the same holds for no.
     """
 
     def __init__(self, lists: _Data, dialogs: Dialogs) -> None:
@@ -293,13 +315,22 @@ class _Pools:
                     self._answers.setdefault(kind, {})[answer] = None
 
     def of(self, question: str, gold: str) -> tuple[tuple[str, ...], ...]:
-        """Return candidates for a question: answers to questions that begin with the same two words, then all
-        answers. They do not affirm if the correct answer affirms, and do not deny if it denies."""
+        """Return two tuples of wrong options for a question: the preferred ones, then all.
+
+        The preferred ones are answers to questions that begin with the same two words. Neither has answers that
+        mean yes if the correct answer does, or no if it does.
+        """
         side = _yes_or_no(gold)
         return tuple(self._answers_of(kind, side) for kind in (_first_two_words(question), ""))
 
     def _answers_of(self, kind: str, side: str) -> tuple[str, ...]:
-        """Return the answers to questions of a kind, without those on this side (yes or no)."""
+        """Return the answers to questions that begin with these words, without those that mean the same as the correct
+        answer.
+
+        Args:
+            kind: The first two words of the questions; empty for all questions.
+            side: `yes` or `no`, to leave out answers that mean this; empty to leave out none.
+        """
         if (kind, side) not in self._by_kind:
             answers = self._answers.get(kind, {})
             self._by_kind[kind, side] = tuple(
@@ -314,7 +345,7 @@ def _first_two_words(question: str) -> str:
 
 
 def _yes_or_no(answer: str) -> str:
-    """Return whether an answer affirms (yes) or denies (no); empty for another answer."""
+    """Return `yes` or `no` if an answer means that, by its first word; empty for any other answer."""
     first = fold_answer(answer).partition(" ")[0]
     if first in _YES:
         return "yes"

@@ -1,24 +1,25 @@
-"""Images of MSCOCO: what is in them, captions against them, and expressions that refer to what a box shows.
+"""Questions about images of MSCOCO: their objects, their captions, and expressions that refer to an object in a box.
 
-MSCOCO's object annotations as questions about what is there, in a box, and missing (ReForm-Eval A.2).
+Objects: which object is in the image, which is in a box, and which is missing (ReForm-Eval A.2).
 
-Reads `instances_val2017.json` and the folder `val2017` as the COCO site distributes them; other sources
-read COCO's objects and captions by the functions here.
+Reads `instances_val2017.json` and the folder `val2017`, as the COCO site distributes them. Readers of other
+benchmarks also use the functions here to read COCO's objects and captions.
 
-MSCOCO's captions against images: does this one match (itm), which one fits (its)? (ReForm-Eval A.6)
+Captions: does this caption fit the image (itm), and which of several captions does (its)? (ReForm-Eval A.6)
 
-Reads `captions_val2017.json`, `instances_val2017.json` and the folder `val2017` of the COCO site. Every
-caption of the split is a question. What does not fit comes from images with distinct but similar objects:
-of each the caption that is most similar to the right one by the objects it names.
+Reads `captions_val2017.json`, `instances_val2017.json` and the folder `val2017` of the COCO site. Every caption of
+the split makes a question. Wrong captions come from images with similar but not the same objects: of each such
+image, the caption that mentions most nearly the same objects as the correct one.
 
 RefCOCO: which expression refers to the object in the box? (ReForm-Eval A.2)
 
-Reads `refs(unc).p` (a pickle, of which nothing is run) or the same list as `refs(unc).json`, with
-`instances.json` beside it, and COCO's folder `train2014`. Every expression of the split is a question.
+Reads `refs(unc).p` (a pickle file, which is read without running any code in it) or the same list as
+`refs(unc).json`, `instances.json` in the same folder, and COCO's folder `train2014`. Every expression of the split
+makes a question.
 
-Distractors are expressions for objects of other categories of the same super-category, then of any other
-(people have a super-category of their own). An expression that somebody also used for an object of the
-gold's category ("left one") may be right, and is left out of them.
+Wrong options are expressions for objects of other categories, preferably of the same super-category (people have
+one of their own). An expression such as "left one", which somebody also used for an object of the correct category,
+may be right, and is not used.
 """
 
 from __future__ import annotations
@@ -81,15 +82,20 @@ def locate_images(folder: Path | None, split: str) -> Path:
 
 
 def read_objects(folder: Path | None, split: str) -> CocoObjects:
-    """Return the annotated objects of a split with their images. Raises DataError for files that do not fit
-    together."""
+    """Return the annotated objects of a split, and the images they are in.
+
+    Raises DataError if the annotations and images do not belong together.
+    """
     path = locate_file(folder, f"annotations/instances_{split}.json", f"instances_{split}.json")
     return read_instances(path, locate_images(folder, split))
 
 
 def read_captions(folder: Path | None, split: str) -> dict[int, list[tuple[str, CocoCaption]]]:
-    """Return the captions of a split by image, each with its location. Raises DataError for an empty caption, or
-    one of an unknown image."""
+    """Return the captions of a split by the id of their image, each with its location for messages.
+
+    An image without captions has an empty list. Raises DataError for an empty caption, or one whose image is not in
+    the file.
+    """
     path = locate_file(folder, f"annotations/captions_{split}.json", f"captions_{split}.json")
     content = read_json(path, _Captions)
     captions: dict[int, list[tuple[str, CocoCaption]]] = {
@@ -122,16 +128,17 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 def _present_object_question(
     objects: CocoObjects, annotation: CocoAnnotation, where: str, *, boxed: bool
 ) -> Draft:
-    """Return the question which object is in the image (mci), or in the red box (goi).
+    """Return the question which object an image shows (task mci), or which is in the red box (task goi).
 
-    Distractors are classes of the same super-category, then any classes. In goi, other classes in the image come
-    first; in mci they are correct, too, and so are not distractors.
+    Wrong options are preferably classes of the same super-category, such as other animals, then any classes. In
+    goi, other classes that the image shows are the first choice; in mci these would be correct, so they are never
+    used.
 
     Args:
         objects: All objects, their classes and images.
-        annotation: The object.
+        annotation: The object that is asked about.
         where: File and position, for error messages.
-        boxed: Whether a box is drawn around the object (goi).
+        boxed: Whether to draw a box around the object (goi).
     """
     category = objects.categories[annotation.category_id]
     file = objects.images[annotation.image_id]
@@ -162,11 +169,14 @@ def _present_object_question(
 
 
 def _missing_object_questions(objects: CocoObjects) -> Iterator[Draft]:
-    """Yield questions which object is in none of the boxes drawn on an image. The distractors are what the boxes
-    show.
+    """Yield for each suitable image the question which object is in none of the boxes drawn on it.
 
-    An image is used if no two of its large objects are of the same class. This rule comes nearest to the paper's
-    2,479 images, and to what its models reach by chance (docs/evidence/reform-eval.md).
+    The wrong options are the objects in the boxes. The correct one is, if possible, something that the image shows
+    elsewhere; otherwise a glance at the image would be enough.
+
+    An image is used if all its large objects are of different classes. With this rule, the number of images comes
+    nearest to the paper's 2,479, and the accuracy of guessing to what its models reach
+    (docs/evidence/reform-eval.md).
     """
     for image, annotated in objects.by_image.items():
         large: list[tuple[str, CocoAnnotation]] = []
@@ -213,7 +223,7 @@ def _missing_object_questions(objects: CocoObjects) -> Iterator[Draft]:
 
 
 NEIGHBOURS = 12
-"""Similar images that offer a caption each; more than the options need, as some captions say the same."""
+"""How many similar images are searched for captions: more than there are options, because some captions are equal."""
 
 
 class PairParams(Struct, frozen=True, forbid_unknown_fields=True):
@@ -222,7 +232,10 @@ class PairParams(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_pairs(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Yield a draft for each caption, in the order of the images."""
+    """Yield a question for each caption, in the order of the images.
+
+    Task `itm` asks whether a caption fits the image, and `its` which of several captions does.
+    """
     chosen = read_params(params, PairParams)
     objects = read_objects(folder, chosen.split)
     captions = read_captions(folder, chosen.split)
@@ -240,7 +253,11 @@ def read_pairs(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
 
 class _Pairs:
-    """Images with what they show, captions with what they name, and which captions nearly fit an image."""
+    """Images with their captions, to find captions that nearly fit an image and so make hard wrong options.
+
+    Images are compared by the categories of objects that they show, such as dog, and captions by the categories
+    that they mention.
+    """
 
     def __init__(
         self, objects: CocoObjects, captions: dict[int, list[tuple[str, CocoCaption]]]
@@ -267,8 +284,11 @@ class _Pairs:
         """The most similar images of each image, once they were needed."""
 
     def nearly_right(self, caption: CocoCaption) -> tuple[str, ...]:
-        """Return captions of similar images, the most similar image first. Each is the caption of its image that is
-        most similar to this one."""
+        """Return captions of other images that nearly fit the image of a caption.
+
+        They belong to the most similar images, one caption for each, in order of similarity. Of an image's
+        captions, the one that mentions most nearly the same categories as the given caption is taken.
+        """
         image = caption.image_id
         if image not in self._near:
             rng = rng_for("coco-pairs", image, "neighbours")
@@ -284,8 +304,11 @@ class _Pairs:
 
 
 def _matching_question(pairs: _Pairs, caption: CocoCaption, where: str) -> Draft:
-    """Return the question whether a caption fits the image. In half of the questions it is the image's own caption,
-    in the others one of a similar image. Raises DataError if no image is similar."""
+    """Return the question whether a caption fits the image.
+
+    In a random half of the questions it is the image's own caption ("yes"), and in the others the caption of a
+    similar image ("no"). Raises DataError if no image is similar.
+    """
     gold = rng_for("coco-pairs", caption.id, "matches").randrange(2)
     text: str | None = caption.caption.strip()
     if gold:
@@ -311,7 +334,7 @@ def _matching_question(pairs: _Pairs, caption: CocoCaption, where: str) -> Draft
 
 
 def _caption_choice_question(pairs: _Pairs, caption: CocoCaption, where: str) -> Draft:
-    """Return the question which caption fits the image. Captions of similar images are the distractors."""
+    """Return the question which caption fits the image. The wrong options are captions of similar images."""
     tiers = tuple((text,) for text in pairs.nearly_right(caption))
     gold = caption.caption.strip()
     other_captions = tuple(text for text in pairs.own[caption.image_id] if text != gold)
@@ -362,14 +385,15 @@ def coco_words() -> dict[str, tuple[str, ...]]:
 def category_finder(
     names: Iterable[str], words: Mapping[str, Sequence[str]]
 ) -> Callable[[str], Categories]:
-    """Return a function that finds the categories that a caption mentions.
+    """Return a function that finds the object categories that a caption mentions.
 
-    It matches whole words in any case, singular or plural. A longer name hides a shorter one inside it (a hot dog is
-    not a dog).
+    For example, it returns `{"person", "dog"}` for "A man walks his dogs". It compares whole words in lower case,
+    singular and plural. A longer name takes precedence over a shorter one inside it, so that "hot dog" does not
+    mention a dog.
 
     Args:
         names: Names of the categories.
-        words: Other words for a category, by its name.
+        words: For each category, other words that captions use for it, such as `man` for `person`.
     """
     names_by_form: dict[str, str] = {}
     for name in names:
@@ -390,17 +414,21 @@ def category_finder(
 
 
 def overlap(first: Categories, second: Categories) -> float:
-    """Share of the categories of both that are common to both (Jaccard), in [0, 1]; 0 when there are none."""
+    """Return how similar two sets of categories are: common categories / all categories of both (Jaccard), in [0, 1].
+
+    0 if both are empty.
+    """
     common = len(first & second)
     union = len(first) + len(second) - common
     return common / union if union else 0.0
 
 
 class SimilarImages(Generic[KeyT]):
-    """Finds images similar to an image, by the categories they show.
+    """Finds the images that are most similar to an image, by the categories of objects that they show.
 
-    A neighbour must show something that the image does not, since otherwise all its captions might be right.
-    Images with the same categories are compared once, as bit sets; `overlap` computes the same, more slowly.
+    A similar image must show at least one category that the image does not; otherwise all its captions might be
+    true of the image. For speed, categories are bits of a number, and images with the same categories are compared
+    only once. Similarities are those of `overlap`.
     """
 
     def __init__(self, categories: Mapping[KeyT, Categories]) -> None:
@@ -423,9 +451,9 @@ class SimilarImages(Generic[KeyT]):
         self._tiers_by_arguments: dict[tuple[int, int], list[list[KeyT]]] = {}
 
     def nearest(self, key: KeyT, count: int, rng: random.Random) -> list[KeyT]:
-        """Return up to `count` images that are most similar to an image, the most similar first.
+        """Return the images that are most similar to an image, at most `count`, the most similar first.
 
-        If more images are equally similar than are needed, `rng` draws some of them.
+        If several images are equally similar and not all of them are needed, some are drawn with `rng`.
         """
         neighbours: list[KeyT] = []
         for equally_similar in self._tiers(self._bits[key], count):
@@ -434,13 +462,14 @@ class SimilarImages(Generic[KeyT]):
         return neighbours
 
     def _tiers(self, own_bits: int, count: int) -> list[list[KeyT]]:
-        """Return images grouped by how similar they are to an image, the most similar group first.
+        """Return images in groups of equal similarity to an image, the most similar group first.
 
-        Similarity is the number of shared categories divided by the number of all categories of both images. An image that
-        shows no further category is left out. Groups are added until they have at least `count` images in total.
+        Similarity is the number of shared categories divided by the number of all categories of both images. Images
+        that show nothing but categories of this image are left out. Groups are added until they have at least
+        `count` images in total, or until there are no more.
 
         Args:
-            own_bits: The categories of the image, as bits.
+            own_bits: The categories of the image, one bit for each.
             count: How many images are needed.
         """
         if (own_bits, count) in self._tiers_by_arguments:
@@ -469,15 +498,18 @@ class SimilarImages(Generic[KeyT]):
 def most_similar(
     gold: Categories, captions: Iterable[tuple[str, Categories]], categories: Categories
 ) -> str | None:
-    """Return the caption of another image that is most similar to the correct caption; None if there is no caption.
+    """Return the caption of another image that is most similar to the correct caption, but wrong.
 
-    Two captions are similar if they mention the same categories. A caption that mentions only categories of the image
-    may be true of it, and is chosen only if there is no other one.
+    Captions are similar if they mention the same categories. One that mentions only categories of the image might
+    be true of it, so it is taken only if there is no other.
 
     Args:
         gold: Categories that the correct caption mentions.
-        captions: Captions of other images, each with the categories that it mentions.
+        captions: The captions to choose from, each with the categories that it mentions.
         categories: Categories that the image shows.
+
+    Returns:
+        The caption; None if there are no captions.
     """
     ranked: list[tuple[bool, float, str]] = []
     for caption, mentioned in captions:
@@ -546,8 +578,10 @@ def read_refcoco(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]
 
 
 def _read_references(path: Path) -> Iterator[tuple[str, ReferredObject]]:
-    """Yield the objects that are referred to, each with its location, from REFER's pickle or the same content as
-    JSON."""
+    """Yield the objects that expressions such as "the left dog" refer to, each with its location for messages.
+
+    They are read from the pickle file of the REFER dataset, or from a JSON file with the same content.
+    """
     if path.suffix == ".json":
         yield from list_items(path, "refs", read_json(path, list[msgspec.Raw]), ReferredObject)
         return
@@ -562,8 +596,10 @@ def _read_references(path: Path) -> Iterator[tuple[str, ReferredObject]]:
 def _check_reference(
     ref: ReferredObject, objects: CocoObjects, annotations: dict[int, CocoAnnotation], where: str
 ) -> None:
-    """Raise DataError if a reference has no annotation, another image or category than its annotation, or no
-    expression."""
+    """Raise DataError if a record of an object that is referred to cannot be used.
+
+    It must have an annotation with the same image and category, and at least one expression.
+    """
     annotation = annotations.get(ref.ann_id)
     if annotation is None:
         raise DataError(f"{where}: there is no annotation {ref.ann_id} in instances.json")
@@ -576,7 +612,7 @@ def _check_reference(
 
 
 class _Pools:
-    """By category the expressions that refer to something else."""
+    """The referring expressions of each category, from which wrong options for objects of other categories are drawn."""
 
     def __init__(self, objects: CocoObjects, refs: list[ReferredObject]) -> None:
         self._objects = objects

@@ -46,17 +46,19 @@ WRONG_RELATIONS: dict[Relation, tuple[Relation, ...]] = {
     "far": ("above", "under", "on top of", "next to", "close"),
     "close": ("above", "under", "on top of", "far"),
 }
-"""By relation those that do not hold when it does. What may hold besides (above, on top of) is not an option."""
+"""For each relation, the relations that cannot be true at the same time. They are its wrong options.
+
+A relation that may also be true, such as `on top of` beside `above`, is left out."""
 
 BESIDE, ALIGNED = 1.0, 0.5
-"""Metres of depth by which things side by side, or one above the other, may differ."""
+"""How much the depths of two objects may differ, in metres: of objects side by side, and of one above the other."""
 ABOVE_GAP = 0.1
-"""Metres between a thing and what it is above, so that it does not lie on it."""
+"""The least gap between an object and another one below it, in metres; with less it may lie on the other one."""
 CLOSE, FAR = (0.5, 1.5), 4.0
 DEPTH_TOLERANCE = 0.1
-"""Metres by which the measured depth may miss a thing's box."""
+"""How far the measured depth may be outside of the range of depths of an object's box, in metres."""
 MIN_BOX_SIDE = 24
-"""Pixels that both sides of a thing's box must have."""
+"""The least width and height of an object's box in the image, in pixels."""
 _NEAREST = 0.1
 _VAGUE_KINDS = {"void", "wall", "floor", "ceiling", "misc", "unlabeled"}
 _VAGUE_NAMES = {"-", "object", "unknown", "remove", "decoration", "structure"}
@@ -125,10 +127,11 @@ def visible_objects(image: HouseImage, objects: Sequence[HouseObject], depth: De
 def project_box(
     house_object: HouseObject, image: HouseImage
 ) -> tuple[float, float, float, float, float, float] | None:
-    """Return the box of an object in the image: left, top, right, bottom in pixels, least and greatest depth in
-    metres.
+    """Return where an image shows an object: the box around it, and its distance from the camera.
 
-    None if a part of the object is behind the camera, or touches it.
+    Returns:
+        Left, top, right and bottom in pixels, then the least and the greatest depth in metres. The box may extend
+        beyond the image. None if any corner of the object is behind the camera, or too close to it.
     """
     columns: list[float] = []
     rows: list[float] = []
@@ -148,8 +151,15 @@ def project_box(
 
 
 def spatial_facts(views: Sequence[View], focal: float) -> Iterator[Fact]:
-    """Yield each relation that holds between two visible objects, or between one and the observer (close, far).
-    `focal` is the vertical focal length in pixels."""
+    """Yield each relation between two visible objects, such as "the chair is left of the table".
+
+    Each of left/right and above/under is yielded in both directions. Relations of a single object to the observer
+    (close, far) follow.
+
+    Args:
+        views: The visible objects.
+        focal: The vertical focal length of the camera in pixels.
+    """
     for first, second in permutations(views, 2):
         if _is_left(first, second):
             yield Fact(relation="left", subject=first.name, object=second.name)
@@ -166,9 +176,10 @@ def spatial_facts(views: Sequence[View], focal: float) -> Iterator[Fact]:
 
 
 def _is_left(first: View, second: View) -> bool:
-    """Return whether the first object is entirely left of the second, and they are beside each other.
+    """Return whether the first object is entirely left of the second, and both are about level and equally far away.
 
-    That is, at least half of the smaller height is shared, and their depths differ by at most `BESIDE` metres.
+    They are level if they share at least half of the height of the smaller one, and equally far away if their
+    depths differ by at most `BESIDE` metres.
     """
     shared_height = min(first.bottom, second.bottom) - max(first.top, second.top)
     smaller_height = min(first.bottom - first.top, second.bottom - second.top)
@@ -179,15 +190,15 @@ def _is_left(first: View, second: View) -> bool:
 
 
 def _is_above(first: View, second: View, focal: float) -> bool:
-    """Return whether the first object is above the second, in line with it and with a gap between them.
+    """Return whether the first object is above the second with a gap between them.
 
-    That is, at least half of the smaller width is shared, the gap is at least `ABOVE_GAP` metres, and their depths
-    differ by at most `ALIGNED` metres.
+    They must share at least half of the width of the narrower one, the gap must be at least `ABOVE_GAP` metres, and
+    their depths may differ by at most `ALIGNED` metres.
 
     Args:
-        first: Where the image shows the first object, in pixels, and its depth in metres.
-        second: The same of the second object.
-        focal: Focal length of the camera in pixels.
+        first: The box of the first object in the image in pixels, and its depth in metres.
+        second: The same for the second object.
+        focal: Vertical focal length of the camera in pixels.
     """
     shared_width = min(first.right, second.right) - max(first.left, second.left)
     smaller_width = min(first.right - first.left, second.right - second.left)
@@ -210,10 +221,10 @@ def _is_vague(house_object: HouseObject) -> bool:
 def _overlaps_image(
     box: tuple[float, float, float, float, float, float], size: tuple[int, int]
 ) -> bool:
-    """Return whether a part of a box is within an image.
+    """Return whether any part of a box is inside the image.
 
     Args:
-        box: Left, top, right and bottom in pixels, and two further numbers that are not used.
+        box: Left, top, right and bottom in pixels. Two further numbers (depths) are ignored.
         size: Width and height of the image in pixels.
     """
     left, top, right, bottom, _, _ = box
@@ -224,10 +235,10 @@ def _overlaps_image(
 
 
 def _box_corners(house_object: HouseObject) -> Iterator[tuple[float, float, float]]:
-    """Yield the eight corners (x, y, z) of an object's box, which may be rotated.
+    """Yield the eight corners (x, y, z) of an object's box, in metres in the house. The box may be rotated.
 
-    The object gives two axes of the box as unit vectors, and half its size along each of three axes. The third axis is
-    at right angles to the others.
+    The object has two axes of the box as vectors of length 1, and half of its size along three axes. The third axis
+    is at right angles to the other two.
     """
     (ax, ay, az), (bx, by, bz) = house_object.axes
     cross_product = (ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx)
@@ -246,11 +257,11 @@ def _box_corners(house_object: HouseObject) -> Iterator[tuple[float, float, floa
 def _transform_point(
     point: tuple[float, float, float], matrix: tuple[float, ...]
 ) -> tuple[float, float, float]:
-    """Return a point in the camera's coordinates, given its coordinates in the house.
+    """Convert a point from the coordinates of the house to those of a camera.
 
     Args:
         point: x, y and z in the house.
-        matrix: The transformation, a 4 x 4 matrix row by row.
+        matrix: The transformation of the camera, a 4 x 4 matrix as 16 numbers, row by row.
     """
     transformed = []
     for row in range(3):
@@ -304,8 +315,12 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
 
 def _house_drafts(house: House) -> Iterator[Draft]:
-    """Yield questions about a house: for each panorama one level image is drawn, and for each relation that it
-    shows, one fact."""
+    """Yield the questions about a house.
+
+    For each position of the camera (panorama), one of the images that look straight ahead is drawn at random. It
+    makes one question for each kind of relation that it shows, such as left or above; if it shows the relation
+    several times, the objects are drawn, too.
+    """
     scan = house.path.parent.parent
     level_images = sorted(
         (image for image in house.images if image.camera == LEVEL_CAMERA),
@@ -360,8 +375,11 @@ def _open_depth_image(path: Path, image: HouseImage) -> Depth:
 
 
 def _annotated_drafts(path: Path) -> Iterator[Draft]:
-    """Yield a question for each annotated relation. Raises DataError if it lacks a subject or an object, or has an
-    object where the relation is to the observer."""
+    """Yield a question for each relation that a person annotated.
+
+    Raises DataError if the subject is missing, if `far` or `close` (relations to the observer) have an object, or
+    if another relation has none.
+    """
     rows = (
         json_lines(path, SpatialAnnotation)
         if path.suffix == ".jsonl"
@@ -378,13 +396,13 @@ def _annotated_drafts(path: Path) -> Iterator[Draft]:
 
 
 def _relation_question(name: str, fact: Fact, picture: Path, where: str) -> Draft:
-    """Return the question about the relation of two objects, or of one to the observer.
+    """Return the question where an object is, with respect to another one or to the observer.
 
-    Its distractors are relations that cannot hold at the same time.
+    Wrong options are only relations that cannot be true at the same time as the correct one.
 
     Args:
         name: Id of the question.
-        fact: The objects and their relation.
+        fact: The object or objects, and their relation.
         picture: The image.
         where: File and line, for error messages.
     """
@@ -452,7 +470,7 @@ class HouseObject(Struct, frozen=True):
 class House(Struct, frozen=True):
     path: Path
     regions: dict[int, int]
-    """By panorama the region it stands in."""
+    """For each panorama (position of the camera), the region of the house that it is in."""
     images: list[HouseImage]
     objects: dict[int, list[HouseObject]]
     """By region."""
@@ -487,8 +505,10 @@ def read_house(path: Path) -> House:
 
 
 def _house_lines(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield the lines with panoramas, images, categories and objects, split into fields, each with its location.
-    Raises DataError for a wrong number of fields."""
+    """Yield the lines of a `.house` file about panoramas, images, categories and objects, split into fields.
+
+    Each comes with its location for messages. Raises DataError if a line has the wrong number of fields.
+    """
     try:
         lines = read_file(path, TABLE_BYTES).decode("utf-8", "replace").splitlines()
     except OSError as error:

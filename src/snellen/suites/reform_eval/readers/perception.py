@@ -1,19 +1,19 @@
 """Where things are, which relation holds, what is usual of a thing, and how good an image is.
 
-CLEVR: the questions that are about where things are, as multiple choice (ReForm-Eval A.5).
+CLEVR: the questions about where objects are, as multiple choice (ReForm-Eval A.5).
 
-Reads `questions/CLEVR_val_questions.json` and `images/val` of CLEVR v1.0. A type of question is a
-`question_family_index`. Of the 90, the 23 of the paper are those whose program walks from thing to thing
-by relations (one, two or three of them, or two at once): its sixes of one, two and three hops and the five
-of "both ... and". Those that compare or add up what they find so are about more than space, and stay out.
+Reads `questions/CLEVR_val_questions.json` and `images/val` of CLEVR v1.0. Each question has a type, its
+`question_family_index`, of which there are 90. The paper uses 23 of them: those whose program goes from object to
+object by relations such as "left of". Six types each follow one, two and three relations, and five ask for an object
+that is in two relations ("both ... and"). Types that also compare or join what they find are left out.
 
 VSR: which spatial relation holds between the two objects? (ReForm-Eval A.5)
 
 Reads `splits/random/test.jsonl` of Visual Spatial Reasoning and its images: a folder `images` or COCO's
-`train2017` and `val2017`. Of the pairs, those whose caption is true are the questions: 1,181 of 1,074
-images, as many as Table 6 counts images (its 1,811 samples are another benchmark's). Options are the
-caption, and the caption with other relations of the split, each as likely as it is frequent there: else the
-gold would be known by being the common one.
+`train2017` and `val2017`. The file pairs images with captions, and each pair with a true caption becomes a question:
+1,181 questions about 1,074 images, the number of images in Table 6 (the 1,811 samples there belong to another
+benchmark). The options are the true caption and the same caption with other relations of the split. A relation is
+drawn as often as it occurs there; otherwise a model could guess the correct option because its relation is common.
 
 ImageNetVC: visual common sense about the 1000 classes of ImageNet.
 
@@ -24,8 +24,8 @@ folder of images per class (`rank/n01440764/`).
 VizWiz's images by blind people with five workers' votes on their quality (ReForm-Eval A.1: VizWiz_2, VizWiz_4).
 
 Reads `annotations/val.json` of the quality issues task, a list of `{"image": ..., "flaws": {"FRM": 2, ...}}`, and
-the folder `val`. An image counts when its first verdict leads the next by some votes, and when that verdict is
-not a flaw at all or one that has a name: the images of VizWiz_2 are those of VizWiz_4 and the flawless ones.
+the folder `val`. An image is used if the verdict with the most votes is some votes ahead of the next one, and is either
+"no flaw" or a flaw with a name. VizWiz_2 has the images of VizWiz_4 and, in addition, those without a flaw.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ from snellen.formats.locate import base_of, locate_file, locate_or_none
 from snellen.reformulation.answer_equality import opposite_yes_no
 
 CLEVR_FILLERS = ("Not sure", "Unknown")
-"""What fills up the options of a type that has too few answers."""
+"""Further wrong options for a type of question that has too few different answers."""
 _MORE = frozenset({"union", "less_than", "greater_than"})
-"""Functions of programs that do more than walk; all that begin with `equal` belong to them."""
+"""Functions that compare or join what a program finds, besides those whose name begins with `equal`."""
 
 
 class ClevrParams(Struct, frozen=True, forbid_unknown_fields=True):
@@ -83,10 +83,11 @@ class ClevrQuestion(Struct, frozen=True):
 
     @property
     def spatial(self) -> bool:
-        """Whether the question is only about spatial relations, such as left of and behind.
+        """Whether the question is only about where objects are, such as left of or behind another one.
 
-        CLEVR gives a program of functions that answers the question. It must follow a relation ("relate"), and must not
-        compare or count what it finds.
+        Each question of CLEVR comes with the program that answers it, a list of functions. The program must use
+        `relate` (go from an object to those in a given direction), and must not compare, or join, what it finds
+        (`equal_*`, `less_than`, `greater_than`, `union`).
         """
         functions = {node.function for node in self.program}
         compares = any(name.startswith("equal") for name in functions)
@@ -95,8 +96,11 @@ class ClevrQuestion(Struct, frozen=True):
 
 
 def read_clevr(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Yield a draft for each question about space, in the order of the file. Its distractors are the other answers
-    to questions of its type."""
+    """Yield a multiple-choice question for each question about space, in the order of the file.
+
+    Its wrong options are the answers to other questions of the same type (CLEVR's `question_family_index`). The
+    file is read twice: first to collect the answers of each type, then to make the questions.
+    """
     chosen = read_params(params, ClevrParams)
     name = f"CLEVR_{chosen.split}_questions.json"
     path = locate_file(folder, f"questions/{name}", name)
@@ -162,7 +166,7 @@ COMPATIBLE_RELATIONS = tuple(
         "at, by, near, close to, at the edge of, on",
     )
 )
-"""Relations that may hold at once; one of them is not a distractor for another."""
+"""Groups of relations that may be true at the same time. Relations of a group are no wrong options for each other."""
 
 
 class VsrParams(Struct, frozen=True, forbid_unknown_fields=True):
@@ -178,7 +182,7 @@ class VsrPair(Struct, frozen=True):
 
 
 class SpatialCaption(Struct, frozen=True):
-    """A caption taken apart: `The cat`, `is` (or nothing), the relation, `the mat`."""
+    """A caption split into four parts: for example `The cat`, `is` (may be empty), `on`, `the mat`."""
 
     subject: str
     verb: str
@@ -186,13 +190,23 @@ class SpatialCaption(Struct, frozen=True):
     object: str
 
     def saying(self, relation: str, verb: str) -> str:
-        """Return the caption with another relation, and the verb that this relation takes, if any."""
+        """Return the caption with another relation in place of its own: `The cat is under the mat.`
+
+        Args:
+            relation: The other relation.
+            verb: The verb in front of it, `is` or `are`; empty for a relation that is a verb itself, such as
+                `contains`.
+        """
         return " ".join(filter(None, (self.subject, verb, relation, self.object))) + "."
 
 
 def read_vsr(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Yield a draft for each true caption, in the order of the file. Its distractors are the caption with other
-    relations."""
+    """Yield a multiple-choice question for each true caption, in the order of the file.
+
+    The true caption is the correct option. The wrong options are the same caption with other relations of the file,
+    such as "The cat is under the mat." Frequent relations are drawn more often; otherwise the correct option could
+    be guessed because its relation is a common one.
+    """
     chosen = read_params(params, VsrParams)
     file_name = f"random/{chosen.split}.jsonl"
     path = locate_file(folder, f"data/splits/{file_name}", f"splits/{file_name}", file_name)
@@ -231,8 +245,11 @@ def read_vsr(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
 
 def _parsed_caption(pair: VsrPair, where: str) -> SpatialCaption:
-    """Return a caption split into subject, verb, relation and object. Raises DataError if the relation is not in
-    it."""
+    """Return a caption split into subject, verb, relation and object.
+
+    `The cat is on the mat.` with the relation `on` becomes `The cat`, `is`, `on`, `the mat`. Raises DataError if
+    the caption does not contain its relation.
+    """
     match = re.fullmatch(
         rf"(.+?) (?:(is|are) )?{re.escape(pair.relation)} (.+?)\.?", pair.caption.strip()
     )
@@ -244,8 +261,17 @@ def _parsed_caption(pair: VsrPair, where: str) -> SpatialCaption:
 
 
 def _compatible_sentences(relation: str, sentences: dict[str, str]) -> tuple[str, ...]:
-    """Return the sentences with other relations that may hold at the same time as this one. `sentences` are the
-    caption's variants by relation."""
+    """Return the captions with another relation that may be true as well, and so cannot be wrong options.
+
+    For example, if a cat is "on" a mat, "The cat is on top of the mat." may also be true.
+
+    Args:
+        relation: The relation in the true caption.
+        sentences: The caption with each relation of the file in place of its own, by that relation.
+
+    Returns:
+        The sentences; an empty tuple if the relation is in no group of `COMPATIBLE_RELATIONS`.
+    """
     compatible: set[str] = set()
     for group in COMPATIBLE_RELATIONS:
         if relation in group:
@@ -292,24 +318,34 @@ class CommonsenseQuestion(Struct, frozen=True):
 
     @property
     def kind(self) -> tuple[str, str]:
-        """The subset and kind of the answer. Distractors must be of the same, as the subset `others` mixes yes and
-        no, numbers and words."""
+        """The subset and the kind of the answer, such as `("others", "yes/no")`.
+
+        Wrong options come from questions with the same value. The subset alone is not enough, because `others`
+        mixes yes and no, numbers and words, so that the kind of an option would reveal that it is wrong.
+        """
         if opposite_yes_no(self.answer):
             return self.subset, "yes/no"
         return self.subset, "number" if self.answer.isdecimal() else "word"
 
     def set_name(self, candidates: str) -> str:
-        """Return the name of the set of candidates that the question is asked with."""
+        """Return the name of the list of options that the question is asked with.
+
+        It is the subset, such as `color`. If `candidates` is `type`, questions of the subset `others` have a list
+        for each kind of answer, such as `others word`.
+        """
         if candidates == "type" and self.subset == "others":
             return " ".join(self.kind)
         return self.subset
 
 
 def read_imagenetvc(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Yield a draft for each question, about one image of its class that is drawn at random.
+    """Yield the questions of ImageNetVC with images. A question is about a class, for example the colour of a tench.
 
-    With `candidates`, yield a draft for each question and image of its class. Distractors are answers of the same
-    subset and kind. Raises DataError for a class without images.
+    By default a question is asked once, about an image of the class that is drawn at random, and its wrong options
+    are answers to other questions of the same subset and kind (yes or no, numbers, words). With the parameter
+    `candidates`, it is asked about every image of the class, and its options are a fixed list.
+
+    Raises DataError for a class without images.
     """
     chosen = read_params(params, ImagenetvcParams)
     first = locate_file(folder, "color.csv")
@@ -355,19 +391,20 @@ def read_imagenetvc(params: dict[str, Any], folder: Path | None) -> Iterator[Dra
 def _listed_candidates(
     questions: list[CommonsenseQuestion], chosen: ImagenetvcParams, beside: Path
 ) -> dict[str, tuple[str, ...]]:
-    """Return the candidates of each set of questions.
+    """Return the list of options that all questions of a set share, such as all colours for the set `color`.
 
     Args:
-        questions: The questions.
-        chosen: The settings: how questions form sets, and a file with candidates, if there is one.
-        beside: A file in the folder of that one.
+        questions: All questions of the benchmark.
+        chosen: The parameters. `candidates` says which questions form a set (see `CommonsenseQuestion.set_name`),
+            and `candidate_file` may name a file with the lists.
+        beside: A file of the benchmark. The candidate file is searched in the same folder.
 
     Returns:
-        The distinct answers of each set in alphabetical order, or the list from the file. Empty if questions have no
-        fixed candidates.
+        The options by the name of the set: those of the file, or without a file the different answers to the
+        questions of the set in alphabetical order. Empty if the parameters ask for no fixed options.
 
     Raises:
-        DataError: If the list lacks an answer.
+        DataError: The list in the file lacks the answer to a question.
     """
     if not chosen.candidates:
         return {}
@@ -390,14 +427,19 @@ def _listed_candidates(
 def _with_listed_options(
     question: CommonsenseQuestion, options: tuple[str, ...], chosen: ImagenetvcParams
 ) -> QuestionDraft:
-    """Return the question with a fixed list of options."""
+    """Return the question as multiple choice with a fixed list of options, one of which is its answer."""
     return replace(
         _with_wordings(question, chosen), options=options, gold=(options.index(question.answer),)
     )
 
 
 def _with_wordings(question: CommonsenseQuestion, chosen: ImagenetvcParams) -> QuestionDraft:
-    """Return the question in the entry's wordings, the first as its text and the others as rewordings."""
+    """Return the question in each of the wordings that the parameters declare.
+
+    The wording `{question} The answer is` turns "What colour is a lemon?" into "What colour is a lemon? The answer
+    is". The first wording is the text of the question; the others are alternatives that protocols with several
+    prompts can show.
+    """
     first, *rewordings = (
         wording.replace("{question}", question.question) for wording in chosen.wordings
     )
@@ -421,8 +463,10 @@ def _imagenetvc_draft(
 
 
 def _read_questions(path: Path, subset: str) -> Iterator[CommonsenseQuestion]:
-    """Yield the questions of a subset's file, numbered from 1. Raises DataError for a missing column or an empty
-    cell."""
+    """Yield the questions of one of the five files, such as color.csv, numbered from 1.
+
+    Raises DataError for a missing column or an empty cell.
+    """
     with open_text(path) as file:
         table = DelimitedTable(file, path)
         if missing := {"category", "question", "answer"} - set(table.header):
@@ -443,8 +487,12 @@ def _read_questions(path: Path, subset: str) -> Iterator[CommonsenseQuestion]:
 
 
 def _read_class_ids(path: Path) -> dict[str, str]:
-    """Return the WordNet id of each class by its first name. Of two classes with the same name the later counts, as
-    in the original code."""
+    """Return the WordNet id of each class by the first of its names.
+
+    For example, the line `n01440764 tench, Tinca tinca` gives `{"tench": "n01440764"}`. If two classes have the
+    same first name, the later line replaces the earlier one, as in the original code of ImageNetVC. Raises
+    DataError for a line without names.
+    """
     classes: dict[str, str] = {}
     with open_text(path) as file:
         for number, line in enumerate(DelimitedLines(file, path), 1):
@@ -477,7 +525,7 @@ FLAW_NAMES = {
     "OBS": "an obstructed view",
     "ROT": "a rotated view",
 }
-"""The flaws by their code. Not among them: NON (no flaw) and OTH (another one), which names nothing."""
+"""The name of each flaw by its code. The codes NON (no flaw) and OTH (another flaw) are left out: they name no flaw."""
 
 UNCLEAR = "no verdict that leads the next one by {} or more votes"
 
@@ -486,9 +534,9 @@ class VizwizParams(Struct, frozen=True, forbid_unknown_fields=True):
     task: Literal["any", "which"]
     """Whether there is an issue (VizWiz_2), or which it is (VizWiz_4)."""
     lead: int = 2
-    """Votes by which the first verdict must lead the next one."""
+    """The least number of votes by which the most frequent verdict must be ahead of the next one."""
     most: int = 1
-    """Votes that the first verdict must have."""
+    """The least number of votes that the most frequent verdict must have. It is a minimum, despite its name."""
 
 
 class Flaws(Struct, frozen=True):
@@ -510,7 +558,7 @@ class QualityRecord(Struct, frozen=True):
 
 
 def read_vizwiz_quality(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Return a draft for each image on whose quality the workers agree."""
+    """Yield a question about each image on whose quality the workers agree. Other images are left out and counted."""
     chosen = read_params(params, VizwizParams)
     path = locate_file(folder, "annotations/val.json", "quality_annotations/val.json", "val.json")
     return without_exclusions(
@@ -519,10 +567,21 @@ def read_vizwiz_quality(params: dict[str, Any], folder: Path | None) -> Iterator
 
 
 def _vizwiz_drafts(path: Path, pictures: Path, chosen: VizwizParams) -> Iterator[Draft | Exclusion]:
-    """Yield a question about the quality of each image, or an exclusion.
+    """Yield a question about the quality of each image, or the reason why the image is left out.
 
-    Five workers vote on each image. It is left out if the first verdict does not lead the next by enough votes, or
-    names no particular flaw.
+    Five crowd workers looked at each image and marked the flaws that they saw, for example 4 votes for blur and 1
+    for "too dark". The flaw with the most votes is the verdict ("no flaw" counts as one, too). An image is left out
+    in these cases:
+
+    - The verdict has fewer than `chosen.most` votes. Despite its name, this parameter is a minimum.
+    - The verdict is fewer than `chosen.lead` votes ahead of the next one, or equal to it.
+    - The verdict is "another flaw", which has no name that an option could show.
+    - The task is to say which flaw it is, and the verdict is "no flaw".
+
+    Args:
+        path: The file with the votes.
+        pictures: The folder of the images.
+        chosen: The task (`any`: is there a flaw? `which`: which flaw is it?) and the two minimums.
     """
     for where, item in list_items(path, "items", read_json(path, list[msgspec.Raw]), QualityRecord):
         votes = Counter(asdict(item.flaws))
@@ -541,7 +600,11 @@ def _vizwiz_drafts(path: Path, pictures: Path, chosen: VizwizParams) -> Iterator
 
 
 def _any_flaw_question(flawless: bool) -> QuestionDraft:
-    """Return the yes-no question whether the quality of an image has a flaw."""
+    """Return the yes-no question whether anything is wrong with the quality of an image.
+
+    Args:
+        flawless: Whether the workers saw no flaw, so that the correct answer is "no".
+    """
     question = "Is anything wrong with the quality of the picture, such as blur, bad framing or too little light?"
     return QuestionDraft(
         question, texts=("no" if flawless else "yes",), distractors=DistractorSpec()
@@ -549,8 +612,14 @@ def _any_flaw_question(flawless: bool) -> QuestionDraft:
 
 
 def _flaw_question(votes: Counter[str], top: str) -> QuestionDraft:
-    """Return the question which flaw of an image is the most visible. The flaws with fewer votes are the distractors, those
-    with more votes first.
+    """Return the question which flaw of an image stands out most.
+
+    All other flaws are wrong options. They are offered in the order of their votes, so that an option that some
+    workers saw comes before one that nobody saw.
+
+    Args:
+        votes: The number of votes for each flaw, by its code such as `BLR`.
+        top: The code of the flaw with the most votes, which is the correct answer.
     """
     flaws_by_votes: dict[int, list[str]] = {}
     for flaw, count in votes.most_common():

@@ -1,15 +1,15 @@
-"""Sources whose questions are chosen, or given a context, by texts that lie beside them.
+"""Readers of benchmarks that need further text files: OCR results, articles of Wikipedia, or steps of WikiHow.
 
-TextVQA and DocVQA by the stricter rule: only questions of which a gold stands among the published OCR tokens.
+TextVQA and DocVQA by a stricter rule: only questions with an answer that the published OCR results contain.
 
-The paper leaves out what has to be inferred and does not say how. The entries leave out what the answer itself shows
-to be no text of the image; this reader, around their mapping, also what OCR has not found. The tokens of TextVQA
-miss much of what people read.
+The paper leaves out questions whose answer must be inferred and is not written in the image, and does not say how it
+finds them. The usual benchmarks leave out questions whose answer cannot be a text in the image. This reader also
+leaves out those whose answer OCR did not find, although the OCR results of TextVQA miss much of what people read.
 
-K-ViQuAE: ViQuAE's questions with a passage that holds the answer.
+K-ViQuAE: ViQuAE's questions, each with a passage that contains the answer.
 
-Around the mapping of `test.jsonl` this reads the authors' Wikipedia, `humans_with_faces.jsonl.gz`,
-`humans_without_faces.jsonl.gz` and `non_humans.jsonl.gz`, packed or not.
+Besides the questions in `test.jsonl`, this reads the authors' copy of Wikipedia: `humans_with_faces.jsonl.gz`,
+`humans_without_faces.jsonl.gz` and `non_humans.jsonl.gz`, compressed or not.
 
 WikiHow: which step of a task does the image show? (ReForm-Eval A.6)
 
@@ -50,7 +50,7 @@ from snellen.reformulation.answer_equality import fold_answer
 from snellen.suites.reform_eval import wording
 
 TokenLookup = Callable[[str], frozenset[str]]
-"""The words that OCR found in an image, by the name that its questions have as their group."""
+"""Function that returns the words that OCR found in an image, given the image's name (the `group` of its questions)."""
 
 
 class TokenParams(Struct, frozen=True, forbid_unknown_fields=True):
@@ -82,7 +82,11 @@ class _Scan(Struct, frozen=True):
 
 
 def read_with_tokens(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Yield the mapping's drafts, without those for which OCR found all words of no accepted answer."""
+    """Yield the questions that a mapping describes, except those whose answer OCR did not find in the image.
+
+    A question stays if OCR found all words of at least one of its accepted answers. The number of questions left
+    out is added to the notes.
+    """
     chosen = read_params(params, TokenParams)
     tokens = (
         _open_rosetta_tokens(folder) if chosen.tokens == "rosetta" else _open_page_scans(folder)
@@ -97,11 +101,14 @@ def read_with_tokens(params: dict[str, Any], folder: Path | None) -> Iterator[Dr
 
 
 def _keep_if_read_by_ocr(draft: Draft, tokens: TokenLookup) -> Draft | Exclusion:
-    """Return a draft if OCR found all words of one of its accepted answers in its image, else an exclusion.
+    """Return the question if OCR found one of its accepted answers in its image, and otherwise the reason to leave it
+    out.
+
+    An answer counts as found if all its words are in the image, in any order.
 
     Args:
-        draft: The draft of a question.
-        tokens: Returns the words that OCR found in an image.
+        draft: The question.
+        tokens: Function that returns the words that OCR found in an image.
     """
     words_in_image = tokens(draft.group)  # a question's group is its image
     for answer in draft.rounds[0].texts:
@@ -111,9 +118,10 @@ def _keep_if_read_by_ocr(draft: Draft, tokens: TokenLookup) -> Draft | Exclusion
 
 
 def _open_rosetta_tokens(folder: Path | None) -> TokenLookup:
-    """Return a function from the name of an image of TextVQA to the words that OCR found in it.
+    """Return a function that returns the words that OCR found in an image of TextVQA, given the name of the image.
 
-    The words of all images are in one file. They are none for an unknown image.
+    One file has the words of all images, so it is read here once. For an image that is not in the file, the
+    function returns an empty set.
     """
     path = locate_file(folder, "TextVQA_Rosetta_OCR_v0.2_val.json")
     words_by_image: dict[str, frozenset[str]] = {}
@@ -127,8 +135,10 @@ def _open_rosetta_tokens(folder: Path | None) -> TokenLookup:
 
 
 def _open_page_scans(folder: Path | None) -> TokenLookup:
-    """Return a function from the name of a page to the words that OCR found on it, from DocVQA's file for each
-    page."""
+    """Return a function that returns the words that OCR found on a page of DocVQA, given the name of the page.
+
+    Each page has a file of its own, which is read whenever the function is called.
+    """
     scans = locate_file(folder, "val/ocr_results", "ocr_results", "spdocvqa_ocr")
 
     def words(page: str) -> frozenset[str]:
@@ -142,13 +152,13 @@ def _open_page_scans(folder: Path | None) -> TokenLookup:
 
 
 def _folded_words(texts: Iterable[str]) -> frozenset[str]:
-    """Return the words of texts, folded for comparison: without case, articles and punctuation."""
+    """Return all words of some texts in the form in which they are compared: lower case, no articles, no punctuation."""
     return frozenset(word for text in texts for word in fold_answer(text).split())
 
 
 ARTICLES = ("humans_with_faces", "humans_without_faces", "non_humans")
 PASSAGE_WORDS = 100
-"""Words of a passage at most, unless one sentence has more (as the authors cut articles)."""
+"""The greatest number of words of a passage, unless a single sentence has more, as in the authors' own passages."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _SEMI_STRUCTURED = ("Section::::", "BULLET::::")
 NO_PASSAGE = "no passage of the linked articles holds the answer"
@@ -188,10 +198,11 @@ class WikipediaArticle(Struct, frozen=True):
 
 
 def read_with_passages(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Yield the mapping's drafts with a passage of an article as context. Drafts without such a passage are
-    excluded.
+    """Yield the questions that a mapping describes, each with a passage of Wikipedia that contains its answer.
 
-    The passage is the first one of the linked articles that contains the original answer, or else an alias of it.
+    The data link each question to articles. The passage is the first one of them that contains the original answer,
+    or else the first that contains another accepted form of it. A question without such a passage is left out and
+    counted.
     """
     chosen = read_params(params, PassageParams)
     path = locate_file(folder, chosen.questions)
@@ -211,7 +222,10 @@ def read_with_passages(params: dict[str, Any], folder: Path | None) -> Iterator[
 
 
 def _read_articles(folder: Path | None, titles: set[str]) -> dict[str, list[str]]:
-    """Return the passages of the articles with these titles. Only one of the other articles is in memory at a time."""
+    """Return the passages of the articles with these titles, by title.
+
+    The files are large, so they are read line by line, and only the articles that are needed are kept.
+    """
     articles: dict[str, list[str]] = {}
     decode = msgspec.json.Decoder(Paragraphs).decode
     for name in ARTICLES:
@@ -230,8 +244,11 @@ def _read_articles(folder: Path | None, titles: set[str]) -> dict[str, list[str]
 
 
 def cut_passages(title: str, paragraphs: Iterable[str]) -> Iterator[str]:
-    """Yield passages of whole sentences with at most `PASSAGE_WORDS` words, each with the article's title in front.
-    A longer sentence is a passage by itself."""
+    """Yield an article in passages of whole sentences, each with the title in front: `Title. First sentence. ...`.
+
+    A passage has at most `PASSAGE_WORDS` words; only a single sentence that is longer makes a longer one.
+    Paragraphs that are empty, repeat the title, or are list items or section marks are skipped.
+    """
     sentences: list[str] = []
     length = 0
     for paragraph in paragraphs:
@@ -251,8 +268,15 @@ def cut_passages(title: str, paragraphs: Iterable[str]) -> Iterator[str]:
 
 
 def _first_passage_with(passages: list[str], answers: Iterable[str]) -> str | None:
-    """Return the first passage with the original answer as whole words, or else with the first alias that occurs in
-    a passage. None if none does."""
+    """Return the first passage that contains the first answer as whole words; if there is none, try the next answer.
+
+    Args:
+        passages: The passages in their order.
+        answers: The original answer, then other accepted forms of it.
+
+    Returns:
+        The passage; None if no passage contains any of the answers.
+    """
     folded = [f" {fold_answer(passage)} " for passage in passages]
     for answer in answers:
         for passage, text in zip(passages, folded, strict=True):
@@ -262,7 +286,7 @@ def _first_passage_with(passages: list[str], answers: Iterable[str]) -> str | No
 
 
 POOL = 1000
-"""Steps of the whole file that are kept as its distractors."""
+"""The greatest number of steps of all articles that are kept as wrong options."""
 
 
 class WikihowParams(Struct, frozen=True, forbid_unknown_fields=True):
@@ -273,7 +297,7 @@ class WikihowStep(Struct, frozen=True):
     step_id: str
     headline: str | None = None
     img: str | None = None
-    """Where the image was; a step without is asked about by nobody."""
+    """Where the image was on the web. A step without an image makes no question."""
 
     @property
     def text(self) -> str:
@@ -305,8 +329,11 @@ def read_wikihow(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]
 
 
 def _sample_steps(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return a random sample of the steps of all articles, to be used as distractors, and notes on the steps that
-    are left out."""
+    """Return a random sample of at most `POOL` steps of all articles, and notes on the steps that are left out.
+
+    The sample serves as wrong options. Example of a note: `WikihowText_data.json: 12 steps without an image left
+    out`.
+    """
     rng = rng_for("wikihow", "pool")
     pool: list[str] = []
     counts: Counter[str] = Counter()
