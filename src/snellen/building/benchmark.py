@@ -272,7 +272,9 @@ class ChosenPart(Struct, frozen=True, tag="chosen"):
 
 
 QuestionPart = RandomPart | ChosenPart
-"""The samples of a benchmark that an adaptive run evaluated."""
+"""The samples of a benchmark that an adaptive run evaluated, which stopped before all were done or
+chose them one by one.
+"""
 
 
 class Selection(Struct, frozen=True):
@@ -446,9 +448,10 @@ class Benchmark:
         return {}
 
     def _choose(self, selection: Selection) -> frozenset[str]:
-        """Return the identifiers of the samples that a selection includes.
+        """Return the ids of the samples that a selection includes.
 
-        The selection's condition is applied first, then its limit, then the part that an adaptive run chose.
+        The selection's condition on tags is applied first, then its limit, then the part that an
+        adaptive run chose.
         """
         condition = Condition(selection.where) if selection.where else None
         benchmark_facts = self.spec.facts()
@@ -471,10 +474,11 @@ class Benchmark:
         return frozenset(chosen)
 
     def random_part(self, selection: Selection, seed: int, rule: str) -> RandomPart:
-        """Return a part of a selection that has no image yet.
+        """Return the empty part with which a random adaptive run starts: the order of the images is
+        fixed, but none is included yet.
 
         Args:
-            selection: The selection.
+            selection: The samples that the run may evaluate.
             seed: Seed of the order of the images.
             rule: The rule that will stop the run.
         """
@@ -550,9 +554,10 @@ class Benchmark:
 
 @lru_cache(maxsize=4096)
 def _is_built(path: Path, digest: str, inode: int, size: int, changed: int) -> bool:
-    """Return whether a file has the digest that its build stored.
+    """Return whether a file still has the SHA-256 that was stored when the benchmark was built.
 
-    The result is cached until the file changes: inode, size and time of change are part of the key.
+    The result is cached. Inode, size and time of change are arguments only so that a changed file
+    is checked again.
     """
     return file_digest(path) == digest
 
@@ -564,7 +569,10 @@ def file_digest(path: Path) -> str:
 
 
 def first_samples(sample_ids: Iterable[str], limit: int) -> list[str]:
-    """Return the samples of a limit, chosen by their hash: a larger limit includes those of a smaller one.
+    """Return the ids of the samples that a run with a limit evaluates.
+
+    They are chosen by a hash of their ids. The choice is random but always the same, and a larger
+    limit includes the samples of a smaller one.
 
     Examples:
         >>> first_samples(["a", "b", "c"], 2)

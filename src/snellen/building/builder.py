@@ -58,7 +58,7 @@ from snellen.records import (
     SourceRows,
 )
 
-# The origin of a source that was not downloaded, as the manifest has it.
+# How a manifest names the origin of files that were not downloaded.
 BESIDE_ENTRY = "files beside its entry"
 WITH_SNELLEN = "Snellen itself"
 ANSWERS = "answers.jsonl.gz"
@@ -167,7 +167,8 @@ def _check_target(target: Path) -> None:
     """Raise DataError if a benchmark must not be written to a path, because something else is there."""
     if target.exists() and not target.is_dir():
         raise DataError(f"{target} is a file; choose another folder")
-    # Another build may be replacing the folder right now; a parent that is a file is reported by `staging_folder`.
+    # The folder may be missing for a moment while another build replaces it. If a parent of it is a
+    # file, `staging_folder` reports this.
     with suppress(FileNotFoundError, NotADirectoryError):
         if any(target.iterdir()) and not (target / MANIFEST).exists():
             raise DataError(f"{target} exists and is not a benchmark; choose another folder")
@@ -175,7 +176,9 @@ def _check_target(target: Path) -> None:
 
 @contextmanager
 def _naming_entry(spec: BenchmarkSpec) -> Iterator[None]:
-    """Prefix errors about the entry's parameters with the name of its file."""
+    """Add the name of the entry's file to errors about its parameters that are raised inside the
+    block.
+    """
     try:
         yield
     except DataError as error:
@@ -185,7 +188,11 @@ def _naming_entry(spec: BenchmarkSpec) -> Iterator[None]:
 
 
 def _check_formulation(spec: BenchmarkSpec, built: Formulation) -> None:
-    """Raise DataError if an entry declares another formulation than most of its questions have."""
+    """Raise DataError if the formulation in an entry is not that of most of its questions.
+
+    The formulation says how questions are asked: `choice` (with options), `text` (open) or
+    `dialogue`.
+    """
     if built == spec.formulation:
         return
     forms = {"choice": "have options", "text": "have no options", "dialogue": "come in rounds"}
@@ -196,10 +203,11 @@ def _check_formulation(spec: BenchmarkSpec, built: Formulation) -> None:
 
 
 def _first_by_hash(drafts: Sequence[Draft], limit: int) -> Iterator[Draft]:
-    """Yield the samples that a run with a limit would use, so that only their images are read.
+    """Yield only the samples that a run with a limit evaluates, so that no other images are read.
 
     Args:
-        drafts: All samples. Their notes are given to the first one that is yielded.
+        drafts: All samples. The notes of all of them are given to the first one that is yielded, so
+            that none is lost.
         limit: The number of samples.
     """
     chosen = set(first_samples([draft.id for draft in drafts], limit))
@@ -213,7 +221,9 @@ def _first_by_hash(drafts: Sequence[Draft], limit: int) -> Iterator[Draft]:
 
 
 def changed_settings(recipe: Recipe) -> dict[str, Any]:
-    """Return the settings that differ from their defaults."""
+    """Return the settings of a build that differ from their defaults, by name; an empty dictionary
+    if none does.
+    """
     changed = {}
     for name, value in msgspec.to_builtins(recipe).items():
         if value != getattr(DEFAULT, name):
@@ -305,14 +315,18 @@ def _write_questions(
 
 
 def _split_drafts(drafts: Iterable[Draft], checker: DraftChecker) -> Iterator[Question]:
-    """Yield each draft with its sample, which has no correct answers, and with these. Stops at a draft with faults."""
+    """Yield each draft with its sample, which models are given and has no correct answers, and with
+    the answers.
+
+    Stops at the first draft with a fault; the error about all faults is raised at the end.
+    """
     for draft in checker.sound(drafts):
         sample, answers = checker.split(draft)
         yield draft, sample, answers
 
 
 def _write_records(records: Collection[Stored], path: Path) -> None:
-    """Write records to a file, or no file without records."""
+    """Write records to a file. If there are no records, no file is written."""
     if not records:
         return
     with RecordWriter(path) as rows:
@@ -321,7 +335,10 @@ def _write_records(records: Collection[Stored], path: Path) -> None:
 
 
 def _write_indistinguishable(questions: Iterable[IndistinguishableQuestion], path: Path) -> int:
-    """Write questions to a file, or no file without questions. Returns their number."""
+    """Write questions to a file, and return their number.
+
+    If there are no questions, no file is left.
+    """
     count = 0
     with RecordWriter(path) as rows:
         for question in questions:

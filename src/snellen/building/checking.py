@@ -28,9 +28,11 @@ from snellen.records import (
 )
 
 MOST_TAG_VALUES = 100
-"""Values of a tag up to which the samples of each are counted."""
+"""Largest number of different values of a tag for which samples are counted by value."""
 Question = tuple[Draft, Sample, list[Answer]]
-"""A draft, and the question and the answers that it was split into."""
+"""A draft, and the two parts that it was split into: the sample that models are shown, and the
+answers.
+"""
 
 
 class DraftChecker:
@@ -73,11 +75,12 @@ class DraftChecker:
         self._counted_ids: list[str] = []
 
     def sound(self, drafts: Iterable[Draft]) -> Iterator[Draft]:
-        """Yield the drafts until the first fault, then read on to find all faults.
+        """Yield the drafts until the first one with a fault, then only check the others, to report
+        all faults at once.
 
         Raises:
             WrongRowsError: At the end, with all faults.
-            DataError: There is no draft.
+            DataError: The source has no drafts.
         """
         faults: list[str] = []
         stream = iter(drafts)
@@ -91,7 +94,8 @@ class DraftChecker:
                 break
             except DataError as error:
                 faults += error.faults if isinstance(error, WrongRowsError) else [str(error)]
-                # A reader that raised is exhausted, but after a draft that failed its check reading goes on.
+                # If the reader raised the error, it yields nothing more, and the loop ends. If a
+                # draft failed a check, the next ones are checked too.
                 continue
             if not faults:
                 yield draft
@@ -110,7 +114,9 @@ class DraftChecker:
         self._where_by_id[draft.id] = draft.where
 
     def split(self, draft: Draft) -> tuple[Sample, list[Answer]]:
-        """Return the question of a draft without its answers, and the answers that are known."""
+        """Split a draft into the sample that models are shown, which has no answers, and the
+        answers that are known.
+        """
         images = tuple(image for _, image in self._images.named(draft))
         group = draft.group
         if not group:
@@ -139,7 +145,7 @@ class DraftChecker:
         answers: list[Answer] = []
         for turn, question in enumerate(draft.rounds):
             if not question.gold and not question.texts:
-                continue  # hidden
+                continue  # the answer is hidden
             answers.append(
                 Answer(
                     draft.id,
@@ -154,9 +160,10 @@ class DraftChecker:
         return sample, answers
 
     def without_set_apart(self, questions: Iterable[Question]) -> Iterator[Question]:
-        """Yield the questions of the benchmark, without those that checks or people found bad.
+        """Yield the questions of the benchmark, without those that a check or a reviewer found to
+        be bad.
 
-        The latter are collected in `set_apart`.
+        The bad ones are collected in `set_apart`, with the reasons.
         """
         for draft, sample, answers in questions:
             if draft.set_apart:
@@ -205,7 +212,9 @@ class DraftChecker:
     # --- what was built ----------------------------------------------------------------------------------------------
 
     def indistinguishable(self) -> Iterator[IndistinguishableQuestion]:
-        """Yield the written questions that equal another one with another answer."""
+        """Yield the questions that look the same to a model as another question with a different
+        answer.
+        """
         return self._indistinguishable.questions(self._counted_ids)
 
     def formulation(self) -> Formulation:

@@ -80,7 +80,9 @@ class DraftImages:
 
 
 def file_identity(file: ImageFile) -> Hashable:
-    """Return what tells an image file from others: its path, or the digest of its content."""
+    """Return a value that is equal for two image files only if they are the same: the path, or a
+    digest of the content.
+    """
     if isinstance(file, LazyImage):
         return file.place
     if isinstance(file, Path):

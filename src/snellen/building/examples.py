@@ -83,10 +83,16 @@ class ExampleDrawer:
     def _without_first_images(
         self, questions: Iterable[Question], count: int
     ) -> Iterator[Question]:
-        """Yield all questions except those about the first images in a random order that have `count` together.
+        """Yield all questions except those reserved as examples, which are about randomly chosen
+        images.
 
-        Each image group has a random position. The groups with the lowest positions are kept, as few as have `count`
-        questions; a group that is no longer needed is released, so memory does not grow with the benchmark.
+        Each image gets a random number. Images with the lowest numbers are reserved with all their
+        questions, no more of them than are necessary for `count` questions with an answer. As soon
+        as an image is not necessary any more, its questions are yielded, so that few questions are
+        in memory.
+
+        Raises:
+            DataError: Fewer than `count` questions have an answer.
         """
         kept: dict[str, list[Question]] = defaultdict(list)
         latest_first: list[tuple[float, str]] = []  # a heap of (-position, group)
@@ -120,7 +126,10 @@ class ExampleDrawer:
             self.questions.extend(kept[group])
 
     def examples(self) -> Iterator[Example]:
-        """Yield the examples with their answers. Raises DataError for a dialogue and for a hidden answer."""
+        """Yield the reserved examples with their answers.
+
+        Raises DataError if one is a dialogue or has a hidden answer.
+        """
         for draft, sample, golds in self.questions:
             if sample.turns:
                 raise DataError(

@@ -22,21 +22,24 @@ _encode = msgspec.json.Encoder().encode
 
 
 class IndistinguishableFinder:
-    """Records questions in 24 bytes each, and finds questions that are equal except for their answers."""
+    """Finds questions that look the same to a model but have different answers.
+
+    It needs 24 bytes of memory for each question.
+    """
 
     def __init__(self) -> None:
-        # One entry for each question, a round of a dialogue being a question.
+        # Each array has an item for each question; each round of a dialogue is a question.
         self._content_digests = array("Q")
         self._answer_digests = array("Q")
         self._sample_indices = array("Q")
 
     def note(self, sample: Sample, golds: Sequence[Answer], replies: Sequence[str]) -> None:
-        """Record the questions of a sample, to find questions that look the same to a model but have different answers.
+        """Remember the questions of a sample, to compare them with those of all other samples.
 
         Args:
             sample: The sample.
             golds: Its correct answers. A question without one has a hidden answer.
-            replies: The published replies of a dialogue, which later rounds contain.
+            replies: The published replies of a dialogue, which a model sees in later rounds.
         """
         gold_by_turn = {gold.turn: gold for gold in golds}
         sample_index = self._sample_indices[-1] + 1 if self._sample_indices else 0
@@ -52,7 +55,8 @@ class IndistinguishableFinder:
             self._sample_indices.append(sample_index)
 
     def questions(self, ids: Sequence[str]) -> Iterator[IndistinguishableQuestion]:
-        """Yield the questions that equal another one with another answer, group by group.
+        """Yield the questions that look the same as another one with a different answer, group by
+        group.
 
         Args:
             ids: Ids of the samples, in the order in which they were noted.
@@ -60,7 +64,7 @@ class IndistinguishableFinder:
         groups = self._equal_questions()
         if not groups:
             return
-        first_question: dict[int, int] = {}  # of each sample
+        first_question: dict[int, int] = {}  # index of the first question, by sample
         for index, sample_index in enumerate(self._sample_indices):
             first_question.setdefault(sample_index, index)
         for group_number, indices in enumerate(groups):
@@ -94,10 +98,10 @@ class IndistinguishableFinder:
 
 
 def _answer_digest(sample: Sample, turn: int, gold: Answer | None) -> int:
-    """Return a number that is equal for equal correct answers.
+    """Return a number that is the same for two questions if their correct answers are the same.
 
-    A hidden answer counts as equal to other hidden answers if the question has an image, and as different from all if
-    it has none.
+    For a question with an image, a hidden answer counts as the same as any other hidden answer. For
+    one without images, it counts as different from all others.
 
     Args:
         sample: The sample.

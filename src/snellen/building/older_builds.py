@@ -27,17 +27,18 @@ ManifestT = TypeVar("ManifestT")
 
 
 def read_older_manifest(raw: bytes, form: type[ManifestT]) -> ManifestT:
-    """Decode the manifest of a benchmark that this or an earlier version of Snellen built.
+    """Decode the manifest (`benchmark.json`) of a benchmark that this or an earlier version of
+    Snellen built.
 
-    Fields that no longer exist are dropped, missing ones get their default, and renamed files and fields get their
-    present names.
+    Fields that no longer exist are dropped, missing ones get their default, and renamed files and
+    fields get their present names.
 
     Args:
         raw: The content of the file.
         form: The type of the manifest.
 
     Raises:
-        msgspec.DecodeError: The text is not a manifest of a supported version.
+        msgspec.DecodeError: The content is not a manifest of a supported version.
     """
     content = msgspec.json.decode(raw, type=dict[str, Any])
     built_format = content.get("format")
@@ -70,11 +71,15 @@ _IMAGE_NAMES = {
     "fetch_pictures": "fetch_images",
 }
 _NAMES_OF_DATA = ("fields", "tags", "answer_tags")
-"""Tables whose keys are names of columns and tags, which the user chooses."""
+"""Names of tables whose keys are not renamed, because they are names of columns and tags that the
+user chose.
+"""
 
 
 def _with_image_names(content: Any) -> Any:
-    """Return tables and lists with the present names of their fields, at any depth."""
+    """Return decoded JSON in which fields with old names, such as `pictures`, have their present
+    names, such as `images`.
+    """
     if isinstance(content, list):
         return [_with_image_names(item) for item in content]
     if not isinstance(content, dict):
@@ -111,11 +116,12 @@ def without_unknown_fields(content: Any, form: Any) -> Any:
 
 
 def _known_part(content: Any, kind: msgspec_inspect.Type) -> Any:
-    """Remove the fields that a type does not have from decoded JSON, at any depth of records, lists and dicts.
+    """Return decoded JSON without the fields that its type does not have, inside nested records,
+    lists and dicts too.
 
     Args:
         content: Decoded JSON.
-        kind: The type that it will be converted to.
+        kind: The type that the content will be converted to.
     """
     if isinstance(kind, msgspec_inspect.UnionType):
         return _known_part(content, _union_member(content, kind.types))
@@ -129,7 +135,11 @@ def _known_part(content: Any, kind: msgspec_inspect.Type) -> Any:
 
 
 def _known_fields(content: dict[str, Any], record: msgspec_inspect.StructType) -> dict[str, Any]:
-    """Return the fields of a JSON object that a record type has. The field that names the type in a union is kept, too."""
+    """Return the fields of a JSON object that the record type has.
+
+    The field by which a union of types is told apart (its tag) is not a field of the record, but is
+    kept too.
+    """
     types = {field.encode_name: field.type for field in record.fields}
     known: dict[Any, Any] = {}
     for name, value in content.items():
@@ -141,9 +151,10 @@ def _known_fields(content: dict[str, Any], record: msgspec_inspect.StructType) -
 
 
 def _union_member(content: Any, types: tuple[msgspec_inspect.Type, ...]) -> msgspec_inspect.Type:
-    """Return which record type of a union a JSON object belongs to, by its tag; by default the first one.
+    """Return the record type of a union that a JSON object belongs to.
 
-    If the content is not an object, the returned type leaves it unchanged.
+    The object's tag field names the type. Without one, the first record type of the union is
+    returned; if the content is not an object, the type `Any`, which leaves it unchanged.
     """
     records = [kind for kind in types if isinstance(kind, msgspec_inspect.StructType)]
     if not isinstance(content, dict) or not records:
@@ -155,7 +166,10 @@ def _union_member(content: Any, types: tuple[msgspec_inspect.Type, ...]) -> msgs
 
 
 def record_file(folder: Path, name: str) -> Path:
-    """Return the path of a file of records: its present name or, if only that exists, its name in format 2."""
+    """Return the path of a file of records, such as `samples.jsonl.gz`.
+
+    If only the file of an older build exists, `samples.parquet`, its path is returned.
+    """
     path = folder / name
     parquet_path = folder / f"{name.removesuffix(ENDING)}{PARQUET_ENDING}"
     if parquet_path.exists() and not path.exists():

@@ -192,7 +192,14 @@ def reformulate(
 
 
 def _check_used(flag: str, source: str, source_names: Sequence[str]) -> None:
-    """Raise DataError if a model was given by a flag, but no source of distractors uses it."""
+    """Raise DataError if the user named a model that is not needed by any of the chosen sources of
+    wrong options.
+
+    Args:
+        flag: The setting that named the model.
+        source: The source of wrong options that would use the model.
+        source_names: The chosen sources; if empty, nothing is checked.
+    """
     if source_names and source not in source_names:
         raise DataError(
             f"{flag} applies only to the distractor source {source!r}, but the sources are {', '.join(source_names)}"
@@ -205,15 +212,17 @@ def _apply_decision(
     with_options: Callable[[Draft, Rejected], Draft],
     rejected: Rejected,
 ) -> Draft:
-    """Return a draft with options as a decision wants it.
+    """Return a draft with options, following a decision that a check or a reviewer made about it.
 
-    It has no distractor that the decision avoids. If there are no others, or if the decision says so, it is set apart.
+    A decision lists wrong options to avoid, or says that the question is bad. New options are drawn
+    without the avoided texts. If that is not possible, or the question is bad, it is marked as set
+    apart: it will be stored with the reasons but never asked.
 
     Args:
         draft: The draft without options.
         decision: The decision.
         with_options: Function that draws the options of a draft.
-        rejected: Counter of rejected candidates, to update.
+        rejected: Counter of rejected candidates for wrong options, to update.
     """
     if decision.set_apart:
         return replace(with_options(draft, rejected), set_apart=decision.set_apart)
@@ -231,7 +240,7 @@ def _apply_decision(
 
 
 def _has_distractor(draft: Draft, texts: Container[str]) -> bool:
-    """Return whether one of some texts is a wrong option of a sample's questions."""
+    """Return whether any of `texts` is a wrong option in one of the draft's questions."""
     for question in draft.rounds:
         for index, option in enumerate(question.options):
             if option in texts and index not in question.gold:
@@ -240,11 +249,9 @@ def _has_distractor(draft: Draft, texts: Container[str]) -> bool:
 
 
 def _exclude_distractors(draft: Draft, texts: tuple[str, ...]) -> Draft:
-    """Prevent some texts from being drawn as wrong options of a sample, as if they were correct answers.
+    """Return a draft whose questions never get one of `texts` as a wrong option.
 
-    Args:
-        draft: The sample.
-        texts: The texts.
+    They are treated like correct answers, which are no wrong options either.
     """
     rounds: list[QuestionDraft] = []
     for question in draft.rounds:
@@ -260,7 +267,11 @@ def _exclude_distractors(draft: Draft, texts: tuple[str, ...]) -> Draft:
 def _sampled(
     spec: BenchmarkSpec, drafts_of_source: Drafts, recipe: Recipe, stats: BuildStats
 ) -> Iterator[Draft]:
-    """Yield the drafts of a source that are evaluated: selected for the complete benchmark, then sampled from it."""
+    """Yield the drafts of a source that will be evaluated.
+
+    Two rules of the entry choose them: `select` reduces the source to the complete benchmark, and
+    `sample` draws from that. Notes of drafts that are not chosen are added to `stats`.
+    """
     select = spec.source.select
     sample = spec.source.sample if recipe.sample is None else recipe.sample
     if select.rule == sample.rule == "all":
@@ -297,9 +308,10 @@ def _sampled(
 
 
 def _with_prompt(draft: Draft) -> Draft:
-    """Return a sample in which a model writes the wrong options of each question that has none in its source.
+    """Return a draft in which a model is asked to write the wrong options of each question that has
+    none.
 
-    A question that names no prompt for this gets the prompt `options`.
+    Questions that do not name a prompt for this get the prompt `options`.
     """
     rounds: list[QuestionDraft] = []
     for question in draft.rounds:
@@ -354,10 +366,18 @@ def _with_written(
     writer: DistractorWriter | None,
     rejected: Rejected,
 ) -> Iterator[Draft]:
-    """Yield the drafts with `count` written distractors for each question that needs them, a window at a time.
+    """Yield the drafts, with wrong options that a model has written for the questions that need
+    them.
+
+    Args:
+        drafts: The drafts, which are processed `WINDOW` at a time.
+        spec: The benchmark.
+        count: Number of wrong options for each question.
+        writer: The model that writes them.
+        rejected: Counter of rejected candidates, to update.
 
     Raises:
-        DataError: A question needs a writer, but there is none.
+        DataError: A question needs a writer, but none was given.
     """
     for window in _windows(drafts):
         unwritten: list[Draft] = []
@@ -379,10 +399,11 @@ def _with_written(
 
 
 def _windows(drafts: Iterator[Draft]) -> Iterator[list[Draft]]:
-    """Yield the drafts in lists of `WINDOW`.
+    """Yield the drafts in lists of `WINDOW`, the last of which may be shorter.
 
-    If the source has wrong rows, the drafts read so far are yielded without distractors before the error is raised: a
-    caller finds their faults too, but asks no writer for a source that will be rejected.
+    If the source turns out to have wrong rows, it will be rejected, so no model should be asked for
+    its last drafts. They are yielded as questions that need no wrong options, and then the error is
+    raised. Yielding them lets the caller find their own faults too.
     """
     window: list[Draft] = []
     try:

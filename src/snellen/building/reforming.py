@@ -40,7 +40,7 @@ PER_TYPE = 500
 
 
 class TypeCount(Struct, frozen=True):
-    """Counts of a type of question on a source."""
+    """How many questions of one type can be made from the annotations of a source."""
 
     name: str
     needs: str
@@ -48,28 +48,32 @@ class TypeCount(Struct, frozen=True):
     """Images with the annotations that the type needs."""
     questions: int
     left_out: int
-    """Questions left out because their answer would be ambiguous, although the image has these annotations."""
+    """Number of questions that were left out although the image has the annotations, for example
+    because the answer would be ambiguous.
+    """
     example: str
 
 
 def reform_source(
     target: str | Path, spec: ReformSpec, *, decide: Decide = refuse_doubt
 ) -> tuple[OwnSource, str]:
-    """Find image annotations, and choose the questions that are made from them.
+    """Find image annotations, and choose the types of questions that are made from them.
 
-    If an earlier call has written a benchmark entry (a TOML file) for the annotations, it is used again, unless the
-    user gives other settings now. With `force` it is ignored.
+    An earlier call may have written its choice to a benchmark entry (a TOML file). That entry is
+    used again if the user gives no settings now. `force` ignores it.
 
     Args:
-        target: A file or folder with annotations, a name on a hub, or an entry.
-        spec: The settings.
-        decide: Function that decides in case of doubt about the content of a file.
+        target: A file or folder with annotations, the name of a dataset on a hub, or an entry.
+        spec: The user's settings.
+        decide: Function that is asked if the content of a file can be understood in several ways.
 
     Returns:
-        The source of the benchmark, and a line that summarises the annotations; the line is empty if an entry is used.
+        The annotations with the entry of the benchmark to build, and a line that summarises the
+        annotations. The line is empty if an existing entry is used.
 
     Raises:
-        DataError: The target cannot be read, no type of question fits it, or an earlier entry has other settings.
+        DataError: The target cannot be read, no type of question fits it, or an earlier entry has
+            other settings.
         UnknownNameError: A type of question or a source of wrong options does not exist.
     """
     path = Path(target)
@@ -105,9 +109,10 @@ def reform_source(
 
 
 def _may_be_overwritten(written: LoadedEntry, source: OwnSource, entry: BenchmarkSpec) -> bool:
-    """Return whether overwriting an earlier benchmark entry loses nothing that a user wrote.
+    """Return whether an earlier benchmark entry can be overwritten without losing a change that the
+    user made to it.
 
-    That is so if it equals the new entry, or the entry that default settings give.
+    This is so if the earlier entry equals the new one, or is what Snellen writes by default.
     """
     earlier = _with_whole_paths(written.spec, Path(written.where).parent)
     default, _ = reformed_entry(source.spec, source.folder, ReformSpec())
@@ -119,9 +124,14 @@ def _may_be_overwritten(written: LoadedEntry, source: OwnSource, entry: Benchmar
 
 
 def _with_whole_paths(spec: BenchmarkSpec, folder: Path) -> BenchmarkSpec:
-    """Return a benchmark entry with absolute paths and with all types of questions written as tables.
+    """Return a benchmark entry in a uniform form, so that two entries with the same meaning are
+    equal.
 
-    Two entries that mean the same are then equal, wherever their files are.
+    Paths become absolute, and question types become tables: `"count"` becomes `{"type": "count"}`.
+
+    Args:
+        spec: The entry.
+        folder: The folder that its paths are relative to.
     """
     params = dict(spec.source.params)
     for name in ("file", "images"):
@@ -198,8 +208,12 @@ def count_types(spec: BenchmarkSpec, folder: Path) -> Iterator[TypeCount]:
     """Count how many questions of each type can be made from the annotations in a folder.
 
     Args:
-        spec: The benchmark entry. Types that it names are counted with its settings.
+        spec: The benchmark entry. Question types that it declares are counted with the settings
+            that it gives them, all others with their defaults.
         folder: The folder with the annotations.
+
+    Yields:
+        The counts of a type, and an example of its questions.
     """
     params = read_params(spec.source.params, Params)
     images, _ = read_pictures(params, folder)

@@ -1,7 +1,8 @@
-"""Whether a build may replace the one that has its name: a build of another source may not do so unasked.
+"""Check that a build replaces an earlier one of the same name only if both come from the same
+source, or the user agrees.
 
-Runs keep the questions that they asked, but their answers are in the build. Once it is replaced they cannot be scored
-again.
+Runs keep the questions that they asked, but the answers are in the build. If it is replaced by
+another one, these runs cannot be scored again.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ def check_replacement(target: Path, manifest: BenchmarkManifest) -> None:
 
 
 def other_source(name: str, earlier: str, present: str) -> str:
-    """Say that a benchmark was built from another source when it was run; empty if it was not.
+    """Return a text that says that a benchmark has been built from another source after it was run;
+    empty if it has not.
 
     Examples:
         >>> other_source("test", "/home/ann/a/test.tsv", "/home/ann/b/test.tsv")

@@ -17,7 +17,9 @@ MOST_SHOWN = 3
 
 
 class SoundRows:
-    """A source without the rows that cannot be used. Call it to read the source, as often as needed.
+    """A source that skips the rows that cannot be used.
+
+    Call the object to read the source, as often as needed.
 
     Args:
         read: Function that yields the drafts of the source.
@@ -57,7 +59,10 @@ class SoundRows:
                 raise DataError(fault)
 
     def note(self) -> tuple[str, ...]:
-        """Return a sentence that says how many rows of a table were skipped, with the first errors; empty if none was."""
+        """Return a sentence about the skipped rows, in a tuple: their number and the first errors.
+
+        Empty if none was skipped.
+        """
         if not self.faults:
             return ()
         count = len(self.faults)
@@ -69,7 +74,9 @@ class SoundRows:
 
 
 def fault_order(fault: str) -> list[tuple[int, str]]:
-    """Return a sort key for error messages that begin with a location, so that `f.csv:9: ...` precedes `f.csv:10: ...`."""
+    """Return a sort key that puts error messages in the order of their line numbers: `f.csv:9: ...`
+    before `f.csv:10: ...`.
+    """
     location, _, _ = fault.partition(": ")
     key: list[tuple[int, str]] = []
     for part in re.split(r"(\d+)", location):

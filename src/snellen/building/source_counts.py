@@ -36,11 +36,15 @@ from snellen.reformulation.distractors import Rejected
 from snellen.reformulation.sampling import draw_sample
 
 TOLERANCE = 0.03
-"""Accepted distance of a share from what published accuracies imply: about two standard errors of some hundred questions."""
+"""Largest accepted difference between a share of the questions and the share that published
+accuracies imply.
+
+It is about two standard errors for a few hundred questions.
+"""
 
 
 class Composition(Struct):
-    """Correct answers of the evaluated questions with options."""
+    """How often each answer is correct among the evaluated questions with options."""
 
     questions: int = 0
     """Questions with options and a known answer."""
@@ -50,7 +54,10 @@ class Composition(Struct):
     """Expected number of questions that a random choice answers correctly."""
 
     def add(self, question: QuestionDraft) -> None:
-        """Count the correct options of a question. A question without options or with a hidden answer is not counted."""
+        """Count a question by its correct options.
+
+        Questions without options or without a known answer are ignored.
+        """
         if not question.gold or not question.options:
             return
         self.questions += 1
@@ -58,7 +65,7 @@ class Composition(Struct):
         self.guessed += len(question.gold) / len(question.options)
 
     def share(self, answer: str) -> float:
-        """Return the share of the questions for which an answer is correct."""
+        """Return the share of the questions, from 0 to 1, whose correct option is `answer`."""
         return self.answers[answer] / self.questions
 
     @property
@@ -135,7 +142,12 @@ def _count_questions(spec: BenchmarkSpec, source: Path | None) -> SourceCounts:
 
 
 def _check_evaluated(spec: BenchmarkSpec, source: Path | None) -> tuple[Composition, str]:
-    """Return the correct answers of the evaluated questions, and the first reason why a build would fail."""
+    """Run the evaluated questions through the checks of a build, without writing anything.
+
+    Returns:
+        How often each answer is correct, and the first reason why a build would fail; the reason is
+        empty if it would succeed.
+    """
     reader = registry.find_registered("readers", spec.source.reader)
     composition = Composition()
 
@@ -187,7 +199,11 @@ def _with_distractors(question: QuestionDraft, texts: tuple[str, ...]) -> Questi
 
 
 def _image_identities(draft: Draft) -> tuple[Hashable, ...]:
-    """Return what distinguishes the images of a sample from others: the file and the crop. Outlines are ignored."""
+    """Return a value for each image of a sample by which equal images are recognised: its file and
+    its crop.
+
+    Outlines are ignored, so that two boxes drawn on one photo count as one image.
+    """
     identities: list[Hashable] = []
     for image in draft.images:
         if isinstance(image, ImageSpec):
@@ -207,14 +223,15 @@ def _file_identity(file: ImageFile | LazyFrames) -> Hashable:
 
 
 def count_differences(spec: BenchmarkSpec, counted: SourceCounts) -> list[str]:
-    """Compare the counts of a benchmark's official files with the numbers in its paper.
+    """Compare the counts of a benchmark's official files with the numbers that were published.
 
     Args:
-        spec: The benchmark entry, which has the published counts.
+        spec: The benchmark entry, which has the published numbers.
         counted: The counts of the files.
 
     Returns:
-        The differences as texts, such as `samples 3,669, paper 3,680`.
+        The differences as texts, such as `samples 3,669, paper 3,680`; an empty list if there are
+        none.
     """
     comparisons = (
         ("samples", counted.complete, spec.complete.samples, "paper"),
@@ -247,7 +264,13 @@ class ImpliedShare(Struct, frozen=True):
 
 
 def implied_shares(spec: BenchmarkSpec, counted: SourceCounts) -> list[ImpliedShare]:
-    """Return the shares of answers and the accuracy of guessing that published accuracies imply."""
+    """Return how often each answer is correct here, next to how often it must have been correct in
+    the published evaluation.
+
+    The latter follows from published accuracies: a model that always answers yes is right as often
+    as yes is correct. The accuracy of guessing is compared in the same way. Returns an empty list
+    if no question has options.
+    """
     composition = counted.composition
     implied = spec.implied
     if not composition.questions:
@@ -262,7 +285,11 @@ def implied_shares(spec: BenchmarkSpec, counted: SourceCounts) -> list[ImpliedSh
 
 
 def difference_reasons(spec: BenchmarkSpec, counted: SourceCounts) -> list[str]:
-    """Return why counts may differ: the entry's remark and the reader's exclusions, or else the likeliest causes."""
+    """Return texts that say why the counts may differ from the published ones.
+
+    They are the remark in the entry and the rows that the reader excluded. If there are neither,
+    but a difference exists, a likely cause is returned; if all counts agree, an empty list.
+    """
     reasons = list(counted.notes)
     if spec.remark:
         reasons.insert(0, spec.remark)

@@ -1,7 +1,8 @@
-"""Whether the files that a benchmark was built from have changed since.
+"""Tell whether the files that a benchmark was built from have changed after the build.
 
-The state of the files (sizes, times of change and digests) is stored next to the built folder, not in it: two builds of the same
-files are the same bytes.
+For this, the state of the files (sizes, times of change and digests) is stored at each build. It is
+stored next to the built folder and not in it, so that two builds of the same files have equal
+folders, whatever the times of their files.
 """
 
 from __future__ import annotations
@@ -27,40 +28,66 @@ from snellen.errors import DataError, SnellenError
 from snellen.formats.json_files import parse_toml
 
 MOST_BYTES = 2**30
-"""Size up to which the content of a table or folder of the user is digested; that takes about a second."""
+"""Size up to which a table or folder of the user is read completely to compute a digest, which
+takes about a second.
+"""
 MOST_FILES = 20_000
-"""Files up to which a folder of the user is checked; that takes some tenths of a second."""
+"""Number of files up to which a folder of the user is checked for changes, which takes some tenths
+of a second.
+"""
 
 
 class SourceState(Struct, frozen=True):
-    """State of the files of a source when a benchmark was built from them.
+    """The state of a benchmark's source files at the time of its build, by which later changes are
+    noticed.
 
-    Most digests of files are those of their paths, sizes and times of change, for which their content is not read.
+    Most digests are computed from the paths, sizes and times of change of files, so that their
+    content need not be read.
     """
 
     entry: str = ""
-    """Path of the benchmark's entry, if it is in a user's folder or has its files next to it. It distinguishes two
-    benchmarks of the same name."""
+    """Path of the benchmark's entry (the file that defines it), if it is in a user's folder or has
+    its files next to it.
+
+    It tells apart two benchmarks of the same name.
+    """
     neighbour_digest: str = field(default="", name="beside")
-    """Digest of the files next to the entry that its parameters name (all files of its source's folder, if they name
-    none) and of the suite's modules that read them. Empty if there are no such files."""
+    """Digest of files next to the entry: those that its parameters name, or all files of its folder
+    if they name none, and the suite's Python files that read them.
+
+    Empty if there are no such files.
+    """
     tables: dict[str, int] = {}
-    """Files in the user's folder that the parameters name, with the time of the last change, in ns."""
+    """Files in the user's folder that the entry's parameters name, each with the time of its last
+    change in nanoseconds.
+    """
     folders: dict[str, str] = {}
-    """Folders in the user's folder that the parameters name, with a digest of their files. A folder of more than
-    `MOST_FILES` is left out."""
+    """Folders in the user's folder that the entry's parameters name, each with a digest of the
+    paths, sizes and times of its files.
+
+    Folders with more than `MOST_FILES` files are not checked and not listed.
+    """
     contents: dict[str, str] = {}
-    """Digest of the content of each of these tables and folders. One of more than `MOST_BYTES` is left out."""
+    """For each of these files and folders, a digest of its content.
+
+    Those with more than `MOST_BYTES` are not listed.
+    """
     own_entries: dict[str, str] = {}
-    """TOML files of the user that say how the tables are read, with a digest of what they say."""
+    """The user's TOML files that say how the tables are read, each with a digest of its settings.
+    """
 
     def changed_sources(self) -> Iterator[str]:
-        """Yield the files that have changed since, and the folders with a changed, new or removed file."""
+        """Yield the paths of source files and folders that have changed after the build.
+
+        TOML files with settings come first, then tables, then folders. A table or folder whose time
+        of change differs but whose content is as it was is not yielded. Neither is one that no
+        longer exists, for example because the build was copied from another machine.
+        """
         for entry, digest in self.own_entries.items():
             if Path(entry).is_file() and _entry_digest(Path(entry)) != digest:
                 yield entry
         for table, changed in self.tables.items():
-            with suppress(OSError):  # removed, or on another machine: its change is unknown
+            with suppress(OSError):  # it was removed, or the build is from another machine
                 is_touched = Path(table).stat().st_mtime_ns != changed
                 if is_touched and not self.has_content_of(Path(table), built=table):
                     yield table
@@ -71,17 +98,23 @@ class SourceState(Struct, frozen=True):
                     yield folder
 
     def has_content_of(self, path: Path, built: str) -> bool:
-        """Return whether a file or folder has the bytes that another had at the build. False if these are not known.
+        """Return whether a file or folder has the same content as a source had at the build.
+
+        False if the content at the build is unknown, because it was too large for a digest.
 
         Args:
             path: The file or folder.
-            built: Path of the file or folder at the build.
+            built: Path of the source at the build.
         """
         digest = self.contents.get(built, "")
         return bool(digest) and _content_digest(path) == digest
 
     def is_built_from(self, path: Path) -> bool:
-        """Return whether a file or folder of the user is a source of the benchmark, a folder around one, or a copy."""
+        """Return whether the benchmark was built from a file or folder of the user.
+
+        This is so if it is one of the sources, a folder that contains one, or a copy of one with
+        the same content.
+        """
         path = path.resolve()
         for source in (*self.tables, *self.folders, *self.own_entries):
             if Path(source).resolve().is_relative_to(path):
@@ -90,11 +123,11 @@ class SourceState(Struct, frozen=True):
 
 
 def source_state(spec: BenchmarkSpec, source: Path | None = None) -> SourceState:
-    """Return the present state of a benchmark's files.
+    """Return the present state of the files that a benchmark is built from.
 
     Args:
         spec: The benchmark.
-        source: The user's folder with its files. Without one, its files are next to its entry.
+        source: The user's folder with its files. If None, the files are those next to its entry.
     """
     entry = entry_with_files(spec.name)
     if source:
@@ -130,14 +163,21 @@ def source_state(spec: BenchmarkSpec, source: Path | None = None) -> SourceState
 
 
 def is_built(spec: BenchmarkSpec) -> bool:
-    """Return whether a benchmark is built, and from its present entry rather than another one of the same name."""
+    """Return whether a benchmark is built from the entry that it has now.
+
+    A build does not count if it was made from another entry with the same name, such as one in
+    another folder.
+    """
     if not (benchmark_folder(spec.name) / MANIFEST).exists():
         return False
     return kept_state(spec.name).entry == entry_with_files(spec.name)
 
 
 def keep_state(name: str, state: SourceState) -> None:
-    """Store the state of the files that the benchmark of that name has just been built from."""
+    """Store the state of the files that a benchmark has just been built from.
+
+    An empty state removes the stored one.
+    """
     if state == SourceState():
         _state_file(name).unlink(missing_ok=True)
     else:
@@ -145,14 +185,22 @@ def keep_state(name: str, state: SourceState) -> None:
 
 
 def keep_own_entry(name: str, entry: Path) -> None:
-    """Store what the user's TOML file says of the benchmark of that name, which was built as it says."""
+    """Store a digest of the user's TOML file by which a benchmark was built, so that later changes
+    of it are noticed.
+
+    Args:
+        name: The name of the benchmark.
+        entry: Path of the TOML file.
+    """
     state = kept_state(name)
     own_entries = {str(entry.absolute()): _entry_digest(entry)}
     keep_state(name, replace(state, own_entries=own_entries))
 
 
 def kept_state(name: str) -> SourceState:
-    """Return the stored state of the benchmark of that name; an empty one if there is none, or if it is damaged."""
+    """Return the state of a benchmark's files that was stored at its build; an empty state if none
+    is stored or it is damaged.
+    """
     with suppress(OSError, msgspec.MsgspecError):
         return msgspec.json.decode(read_file(_state_file(name)), type=SourceState)
     return SourceState()
@@ -167,7 +215,10 @@ def _state_file(name: str) -> Path:
 
 
 def _entry_digest(entry: Path) -> str:
-    """Return a digest of the content of a TOML file, which ignores comments and layout; empty if it cannot be read."""
+    """Return a digest of the settings in a TOML file; empty if the file cannot be read.
+
+    Changes of comments and layout do not change the digest.
+    """
     try:
         content = parse_toml(read_file(entry).decode(), str(entry))
     except (SnellenError, OSError, UnicodeDecodeError):
@@ -176,13 +227,18 @@ def _entry_digest(entry: Path) -> str:
 
 
 def _folder_digest(folder: Path) -> str:
-    """Return the digest of a folder's files; empty if there are too many to check before each run."""
+    """Return a digest of the paths, sizes and times of a folder's files; empty if there are more
+    than `MOST_FILES`.
+    """
     files = list(islice(_files_below(folder), MOST_FILES + 1))
     return _files_digest(files) if len(files) <= MOST_FILES else ""
 
 
 def _files_digest(files: Iterable[str]) -> str:
-    """Return a digest that changes when one of some files changes: of their paths, sizes and times of modification."""
+    """Return a digest of the paths, sizes and times of change of some files.
+
+    The files are not read.
+    """
     digest = hashlib.sha256()
     for path in sorted(files):
         with suppress(OSError):  # a broken link, or removed since it was listed
@@ -192,7 +248,11 @@ def _files_digest(files: Iterable[str]) -> str:
 
 
 def _content_digest(path: Path) -> str:
-    """Return a digest of a file's bytes, or of the names and bytes of a folder's files; empty if they are too many."""
+    """Return a digest of the content of a file, or of the names and contents of all files in a
+    folder.
+
+    Empty if there are more than `MOST_FILES` files or `MOST_BYTES` bytes, or a file cannot be read.
+    """
     files = sorted(islice(_files_below(path), MOST_FILES + 1))
     if len(files) > MOST_FILES:
         return ""
@@ -210,7 +270,7 @@ def _content_digest(path: Path) -> str:
 
 
 def _files_below(path: Path) -> Iterator[str]:
-    """Yield a file itself, or all files in a folder and its subfolders."""
+    """Yield the path of a file, or the paths of all files in a folder and its subfolders."""
     if path.is_file():
         yield str(path)
     for folder, _, names in os.walk(path):
@@ -222,7 +282,11 @@ def _files_below(path: Path) -> Iterator[str]:
 
 
 def _named_paths(spec: BenchmarkSpec, folder: Path) -> Iterator[Path]:
-    """Yield the paths in a folder that the parameters of an entry name, as far as they exist."""
+    """Yield the existing paths in a folder that the parameters of a benchmark's entry name.
+
+    For example, `{file = "test.csv", images = "photos"}` names two. Any text among the parameters
+    counts if there is such a file or folder.
+    """
     for text in _texts(spec.source.params):
         path = folder / text
         if os.path.exists(path):  # noqa: PTH110  (unlike Path.exists() for any text, however long)

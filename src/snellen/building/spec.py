@@ -37,7 +37,9 @@ SOURCES = (
 
 
 class EntrySpec(Struct, frozen=True, kw_only=True):
-    """Where the data of a benchmark in the catalogue come from, and how much of it is built."""
+    """Settings of a build that apply only to benchmarks of the catalogue: where the data come from,
+    and how much of it is built.
+    """
 
     source: Annotated[
         str,
@@ -80,7 +82,9 @@ class EntrySpec(Struct, frozen=True, kw_only=True):
 
 
 class TableSpec(Struct, frozen=True, kw_only=True):
-    """Facts about a file or folder of the user that it does not state itself, or that are not recognised."""
+    """Settings of a build that apply only to a user's own file or folder: what it does not say
+    itself, or is not recognised.
+    """
 
     name: Annotated[
         str, Option("Name of the benchmark.", unless="the name of the file or folder")
@@ -341,12 +345,17 @@ def build_spec(fields: Mapping[str, Any]) -> BuildSpec:
 
 
 def reform_spec(fields: Mapping[str, Any]) -> ReformSpec:
-    """Return the spec of given fields. Raises as `build_spec`."""
+    """Return the settings of a benchmark made from annotations, checked and converted.
+
+    Raises the same errors as `build_spec`.
+    """
     return convert_fields(with_column_lists(fields), ReformSpec)
 
 
 def with_column_lists(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields with `columns` as a list of columns for each role, even if a single column was given."""
+    """Return settings in which `columns` has a tuple of columns for each role: `{"tag": "Thema"}`
+    becomes `{"tag": ("Thema",)}`.
+    """
     given = dict(fields)
     columns = given.get("columns")
     if isinstance(columns, Mapping):
@@ -360,13 +369,13 @@ def with_column_lists(fields: Mapping[str, Any]) -> dict[str, Any]:
 def check_targets(
     given: Iterable[str], *, has_tables: bool, has_entries: bool, as_flags: bool = False
 ) -> None:
-    """Raise DataError for given fields that apply to no target.
+    """Raise DataError if the user gave settings that apply to none of the things to build.
 
     Args:
-        given: Names of the fields that the user gave.
-        has_tables: Whether a target is the user's own.
-        has_entries: Whether a target is a benchmark of the catalogue.
-        as_flags: Whether errors spell the fields as flags.
+        given: Names of the settings that the user gave.
+        has_tables: Whether the user builds own files.
+        has_entries: Whether the user builds benchmarks of the catalogue.
+        as_flags: Whether the message names command-line flags instead of settings.
     """
     given = list(given)
     if not has_entries:
@@ -388,13 +397,14 @@ def check_targets(
 def _check_unused(
     form: type[Struct], given: Iterable[str], applies_to: str, as_flags: bool
 ) -> None:
-    """Raise DataError if the user gave settings that have no effect.
+    """Raise DataError if the user gave a setting that belongs to a record of settings which does
+    not apply.
 
     Args:
-        form: The record that these settings belong to.
+        form: The record, such as `TableSpec`.
         given: The names of all settings that the user gave.
         applies_to: What the record applies to, for the message.
-        as_flags: Whether the message names command-line flags.
+        as_flags: Whether the message names command-line flags instead of settings.
     """
     fields = record_fields(form)
     names = []

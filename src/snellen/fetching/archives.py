@@ -37,19 +37,21 @@ _DAMAGES = (
 
 
 def extract_archive(archive: Path, keep: Sequence[str], to: Path) -> Path:
-    """Extract an archive into a new folder inside `to`, either completely or not at all.
+    """Extract an archive into its own folder inside `to`, either completely or not at all.
+
+    An archive that is already extracted is not extracted again.
 
     Args:
         archive: A .zip, .tar (compressed or not) or .gz file.
-        keep: Patterns of the members to extract; all members if there are none.
-        to: The folder that holds a folder for each archive.
+        keep: Patterns of the names of files to extract from it; if empty, all are extracted.
+        to: The folder with a folder for each archive.
 
     Returns:
-        The folder with the content.
+        The folder with the extracted files.
 
     Raises:
-        DataError: The file is not an archive, is damaged, has no such member, or is too large for the limits or the
-            disk.
+        DataError: The file is not an archive, is damaged, contains none of the files, or is too
+            large for the limits or the disk.
     """
     folder = to / folder_name(archive, keep)
     if folder.is_dir():
@@ -73,11 +75,13 @@ def extract_archive(archive: Path, keep: Sequence[str], to: Path) -> Path:
 def folder_name(archive: Path, keep: Sequence[str]) -> str:
     """Return the name of the folder that an archive is extracted to.
 
-    It is unique for the archive, which has a folder of its own, and for the selection of members.
+    It consists of the folder of the archive (which is named by its checksum), the archive's name
+    and a digest of the patterns. So different archives, and different selections of one, have
+    different folders.
 
     Args:
         archive: The archive.
-        keep: Patterns of the members to extract; empty for all.
+        keep: Patterns of the files to extract; empty for all.
     """
     selection = "all"
     if keep:
@@ -86,7 +90,11 @@ def folder_name(archive: Path, keep: Sequence[str]) -> str:
 
 
 def _extract(archive: Path, folder: Path, is_kept: Callable[[str], bool]) -> None:
-    """Extract the members whose names are kept. Raises LimitError or DataError if they take too much room."""
+    """Extract the files of an archive whose names `is_kept` accepts.
+
+    Raises LimitError if they are too large, and DataError if the disk has no room or the archive is
+    of another format.
+    """
     with open_file(archive) as file:
         size = os.fstat(file.fileno()).st_size
         max_bytes = max(UNPACKED_BYTES, UNPACKED_TIMES * size)
@@ -118,13 +126,14 @@ def _extract_zip(
     is_kept: Callable[[str], bool],
     check_limits: CheckLimits[zipfile.ZipInfo],
 ) -> None:
-    """Extract members of a zip archive.
+    """Extract files from a zip archive.
 
     Args:
         file: The archive.
         folder: The folder to extract to.
-        is_kept: Whether to extract a member of a given name.
-        check_limits: Passes members on as long as their sizes, which are counted, are within the limits.
+        is_kept: Takes the name of a file and returns whether to extract it.
+        check_limits: Takes files with their sizes and yields the files, until their total size
+            exceeds the limits; then it raises an error.
     """
     with zipfile.ZipFile(file) as content:
         # zipfile reads no more of a member than the size that its directory declares.
@@ -140,13 +149,14 @@ def _extract_tar(
     is_kept: Callable[[str], bool],
     check_limits: CheckLimits[tarfile.TarInfo],
 ) -> None:
-    """Extract members of a tar archive.
+    """Extract files from a tar archive. Arguments as in `_extract_zip`.
 
     Args:
         file: The archive.
         folder: The folder to extract to.
-        is_kept: Whether to extract a member of a given name.
-        check_limits: Passes members on as long as their sizes, which are counted, are within the limits.
+        is_kept: Takes the name of a file and returns whether to extract it.
+        check_limits: Takes files with their sizes and yields the files, until their total size
+            exceeds the limits; then it raises an error.
     """
     with tarfile.open(fileobj=file) as content:
         # Members are checked one by one during extraction, because listing a compressed tar decompresses all of it.
@@ -159,12 +169,13 @@ def _extract_tar(
 def _within_limits(
     archive: Path, folder: Path, max_bytes: float, parts: Iterable[tuple[Part, int]]
 ) -> Iterator[Part]:
-    """Yield the parts of an archive as long as all of them together may be extracted to a folder.
+    """Yield the parts of an archive (files or blocks of bytes), and raise an error once they are
+    too many or too large.
 
     Args:
-        archive: Named in errors.
+        archive: The archive, for error messages.
         folder: The folder to extract to.
-        max_bytes: Most bytes of all parts.
+        max_bytes: Maximum bytes of all parts together.
         parts: Each part with its size in bytes.
 
     Raises:

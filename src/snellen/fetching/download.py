@@ -59,7 +59,11 @@ FILE_SECONDS = 24 * 3600
 
 
 class FetchError(DataError):
-    """A place does not give the expected file; another place may. `code` and `reason` are the hub's own if it refused."""
+    """Error for a file that cannot be downloaded from one place, although another place may have
+    it.
+
+    If the Hugging Face hub refused the download, `code` and `reason` are the ones that it sent.
+    """
 
     def __init__(self, message: str, code: str = "", reason: str = "") -> None:
         super().__init__(message)
@@ -67,7 +71,9 @@ class FetchError(DataError):
 
 
 class _Tag(Struct):
-    """Version of the file that a partial download belongs to."""
+    """Which version of a file a partial download belongs to: its address, and the version that the
+    server named (its ETag).
+    """
 
     address: str
     version: str
@@ -84,22 +90,23 @@ def fetch_file(
     seconds: float = FILE_SECONDS,
     within: Allowance | None = None,
 ) -> bool:
-    """Download a file to `target` and check it, unless it is there. Returns whether it was downloaded.
+    """Download a file to `target` and check its content.
 
-    If several processes want the same file, one downloads it and the others wait.
+    Returns False if it was there already, otherwise True. If several processes need the same file,
+    one downloads it and the others wait.
 
     Args:
-        addresses: Addresses of the file, tried in order.
+        addresses: Addresses of the file, tried in order until one succeeds.
         target: Path of the file.
-        expected: Expected content.
-        lock: Lock file for other processes; by default next to `target`.
-        token: Sent to the first server only, and not to servers that it redirects to.
+        expected: Expected size and checksum.
+        lock: File by which processes wait for each other; by default next to `target`.
+        token: Sent to the server as a login, but not to other servers that it redirects to.
         most: Maximum bytes of a file of unknown size.
         seconds: Maximum seconds for a file of unknown size, including all attempts.
-        within: Allowance that all files of a build share.
+        within: Limits of bytes and time that all files of a build share.
 
     Raises:
-        FetchError: No address gives the file within the limits.
+        FetchError: The file cannot be downloaded from any address within the limits.
         DataError: The file cannot be written to the disk.
     """
     if expected.size:
@@ -133,7 +140,9 @@ def _is_there(target: Path, expected: Content) -> bool:
 
 
 class _Task(Struct, frozen=True):
-    """An address, the expected content of its file, and the limits of the download."""
+    """What to download: the address, the expected content of the file, and the limits of bytes and
+    time.
+    """
 
     address: str
     expected: Content
@@ -148,7 +157,11 @@ class _Task(Struct, frozen=True):
 
 
 def _fetch_checked(task: _Task, target: Path) -> None:
-    """Download a file, check its content, and move it to `target`. Wrong content is downloaded a second time."""
+    """Download a file, check its content, and move it to `target`.
+
+    If the content is wrong, the file is downloaded once more. If it is wrong again, FetchError is
+    raised.
+    """
     address, expected = task.address, task.expected
     part = target.with_name(target.name + ".part")
     for last in (False, True):
@@ -173,7 +186,11 @@ def _set_aside(path: Path) -> None:
 
 
 def _fetch_whole(task: _Task, part: Path) -> None:
-    """Download all bytes of a file into `part`, resuming an earlier attempt."""
+    """Download a file into `part`.
+
+    An interrupted download is continued where it stopped, after a pause. Raises FetchError if
+    `ATTEMPTS` attempts in a row bring no further bytes, or if the server's answer is final.
+    """
     address, expected = task.address, task.expected
     failures = 0
     while True:
@@ -215,7 +232,11 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def _fetch_rest(task: _Task, part: Path) -> bool:
-    """Send one request for the missing bytes, and return whether the file is now complete."""
+    """Send one request for the bytes that `part` lacks, and append them.
+
+    Return whether the file is complete now. If the server does not send a part of the file, or the
+    file has changed there, it is written from the beginning.
+    """
     address, expected = task.address, task.expected
     present = _size(part)
     tag = _read_tag(part)
@@ -263,7 +284,11 @@ def _content_length(headers: Message) -> int:
 
 
 def _check_limit(task: _Task, size: int) -> None:
-    """Raise LimitError if a file has too many bytes, or FetchError if it has more than its known size."""
+    """Raise an error if a download has more bytes than allowed.
+
+    It is FetchError if the size of the file is known, because then its content is wrong, and
+    otherwise LimitError.
+    """
     if size <= task.limit:
         return
     if task.expected.size:
@@ -274,7 +299,10 @@ def _check_limit(task: _Task, size: int) -> None:
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Redirect handler that passes a token on only to pages of the same server."""
+    """Follows redirects of a server.
+
+    A login token is sent on only if the redirect leads to the same server.
+    """
 
     def redirect_request(
         self, req: Request, fp: Any, code: int, msg: str, headers: HTTPMessage, newurl: str
@@ -319,7 +347,9 @@ _SETTINGS = "SNELLEN_DATA (HF_HUB_CACHE for datasets of the hub)"
 
 
 def _refusal(address: str, error: urllib.error.HTTPError) -> FetchError:
-    """Return the error for an HTTP status."""
+    """Return the error for an HTTP status such as 404, with a message that says what the user can
+    do.
+    """
     match error.code:
         case 301 | 302 | 303 | 307 | 308:
             words = (
@@ -357,7 +387,7 @@ def unreached(address: str, error: Exception) -> FetchError:
 
 
 def _is_final(error: Exception) -> bool:
-    """Return whether further attempts are pointless after an error."""
+    """Return whether an error will not go away by trying again."""
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
     return isinstance(reason, (ssl.SSLCertVerificationError, socket.gaierror))
 
@@ -384,7 +414,7 @@ def _read_tag(part: Path) -> _Tag | None:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Convert errors of writing into a folder inside the block to DataError."""
+    """Turn errors of writing to the disk inside the block into DataError about the folder."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         yield
@@ -415,13 +445,16 @@ ROOM_EVERY = 256 << 20
 
 
 class Content(Struct, frozen=True):
-    """The known facts about the expected content of a file."""
+    """What is known about the expected content of a file.
+
+    An unknown size is 0, and an unknown digest is empty.
+    """
 
     size: int = 0
     sha256: str = ""
     md5: str = ""
     git: str = ""
-    """SHA-1 of the file as a git blob, by which the hub names small files."""
+    """SHA-1 of the file in the form of a git object. The hub names small files by it."""
 
     @property
     def is_known(self) -> bool:
@@ -429,7 +462,11 @@ class Content(Struct, frozen=True):
 
 
 def content_fault(path: Path, expected: Content) -> str:
-    """Return how a file differs from the expected content, with both digests; empty if it does not. Raises OSError."""
+    """Return how a file differs from the expected content; empty if it does not, or nothing is
+    known about the content.
+
+    Raises OSError if the file cannot be read.
+    """
     size = path.stat().st_size
     if expected.size and size != expected.size:
         return f"it has {size:,} bytes, not {expected.size:,}"
@@ -447,7 +484,12 @@ _TITLES = {"sha256": "SHA-256", "md5": "MD5", "git": "git digest"}
 
 
 def digest_of(path: Path, name: str) -> str:
-    """Return the digest of a file. `name` is a field of `Content`. Raises OSError."""
+    """Return a digest of a file in hexadecimal digits. Raises OSError if the file cannot be read.
+
+    Args:
+        path: The file.
+        name: Which digest: `sha256`, `md5` or `git`, like the fields of `Content`.
+    """
     digest = hashlib.new("sha1" if name == "git" else name, usedforsecurity=False)
     if name == "git":
         digest.update(f"blob {path.stat().st_size}\0".encode())

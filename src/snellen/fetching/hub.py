@@ -50,16 +50,17 @@ def fetch_dataset(
     expected: Mapping[str, KnownFile] | None = None,
     licence: str = "",
 ) -> tuple[Path, str]:
-    """Return the folder with a dataset's files that match `patterns`, and their commit, downloading missing files.
+    """Return the folder with the files of a dataset on the Hugging Face hub, and the commit.
 
-    The hub's own cache is used and filled, so files that other programs downloaded are not downloaded again. With
-    HF_HUB_OFFLINE=1 only the cache is used.
+    Missing files are downloaded. The files are in the hub's own cache, which other programs use
+    too, so nothing is downloaded twice. If HF_HUB_OFFLINE=1 is set, only files in the cache are
+    used.
 
     Args:
-        names: The current name of the dataset, then earlier ones that the cache may contain.
+        names: The name of the dataset, then earlier names under which the cache may have it.
         patterns: Patterns of file names.
-        revision: Branch, tag or commit; empty for the head of `main`.
-        expected: Expected content by file name, in addition to the digests that the hub lists.
+        revision: Branch, tag or commit; empty for the newest commit of `main`.
+        expected: Sizes and checksums by file name, in addition to those that the hub lists.
         licence: Licence to mention when files are downloaded.
 
     Raises:
@@ -90,14 +91,17 @@ def fetch_dataset(
 
 
 def commit_of(folder: Path) -> str:
-    """Return the commit of a snapshot in the hub's cache, from its folder name; empty for other folders."""
+    """Return the commit of a dataset from its folder in the hub's cache (`snapshots/COMMIT`); empty
+    for any other folder.
+    """
     return folder.name if _COMMIT.fullmatch(folder.name) else ""
 
 
 def files_like(folder: Path, patterns: Sequence[str]) -> list[str]:
-    """Return the paths of the files below a folder that match one of some patterns, in alphabetical order.
+    """Return the paths, relative to a folder, of the files in it that match one of the patterns, in
+    alphabetical order.
 
-    As on the hub, `*` in a pattern also matches slashes.
+    As on the hub, `*` matches slashes too, so `*.parquet` also finds files in subfolders.
     """
     paths = [path for path in folder.rglob("*") if path.is_file()]
     names = sorted(path.relative_to(folder).as_posix() for path in paths)
@@ -125,12 +129,14 @@ class HubFiles(Struct, frozen=True):
 def lacking_files(
     names: Sequence[str], patterns: Sequence[str], revision: str
 ) -> tuple[HubFiles, int]:
-    """Return which files of a dataset on the hub are needed, and how many bytes of them must still be downloaded.
+    """Return the files of a dataset that are needed, and how many bytes of them must still be
+    downloaded.
 
     Args:
-        names: The name of the dataset, then its earlier names, under which the hub's cache may have files of it.
+        names: The name of the dataset, then earlier names under which the hub's cache may have
+            files of it.
         patterns: Patterns of the paths of needed files.
-        revision: Revision of the dataset.
+        revision: Branch, tag or commit of the dataset.
 
     Raises:
         FetchError: The hub cannot list the files.
@@ -154,7 +160,10 @@ def _cache_folder(repo: str) -> Path:
 
 
 def _listed(repo: str, patterns: Sequence[str], revision: str) -> HubFiles:
-    """Return the files of a dataset that match `patterns`, from the hub. Raises FetchError if there are none."""
+    """Return the files of a dataset that match `patterns`, as the hub lists them.
+
+    Raises FetchError if there are none.
+    """
     from huggingface_hub import HfApi
     from huggingface_hub.hf_api import RepoFile
 
@@ -228,7 +237,7 @@ def _fetch(
                 fetch_file((address,), blob, content, lock=lock, token=get_token() or "")
             except FetchError as error:
                 raise _refusal(repo, commit, error.code, error.reason) or error from None
-        # Only now, so that an incomplete download never looks like a complete snapshot.
+        # Links are made last, so that an incomplete download never looks like a complete one.
         for path, blob in blobs.items():
             _point(path, blob)
         ref = folder / "refs" / (revision or "main")
@@ -240,16 +249,19 @@ def _fetch(
 
 
 def _etag(file: Any) -> str:
-    """Return the hub's digest of a file: SHA-256 for large files, the git digest for others."""
+    """Return the digest by which the hub's cache names a file: SHA-256 for a large file, git's
+    SHA-1 for a small one.
+    """
     return str(file.lfs.sha256 if file.lfs else file.blob_id)
 
 
 def _expected(file: Any, locked: KnownFile | None) -> Content:
-    """Return the size and checksum that a file should have: from the catalogue, or else from the hub's list.
+    """Return the size and checksum that a file should have, as the catalogue knows them, or else as
+    the hub lists them.
 
     Args:
         file: The file in the hub's list.
-        locked: What the catalogue knows of the file.
+        locked: Size and checksum in the catalogue; None if it does not have them.
     """
     if locked and locked.sha256:
         return Content(locked.size, sha256=locked.sha256)
@@ -259,9 +271,10 @@ def _expected(file: Any, locked: KnownFile | None) -> Content:
 
 
 def _point(pointer: Path, blob: Path) -> None:
-    """Make `pointer` a link to the file `blob` unless it exists, as in the hub's cache.
+    """Make `pointer` a link to the file `blob`, as the hub's cache does, unless it exists.
 
-    The link is made under another name first, so that no other process sees an incomplete one.
+    The link is made under another name first and then renamed, so that no other process sees an
+    unfinished one.
     """
     pointer.parent.mkdir(parents=True, exist_ok=True)
     if pointer.exists():
@@ -273,7 +286,12 @@ def _point(pointer: Path, blob: Path) -> None:
 
 
 def _in_cache(name: str, patterns: Sequence[str], revision: str) -> Path | None:
-    """Return the cached snapshot of a dataset if it has a file for each pattern, and all shards of sharded files."""
+    """Return the folder of a dataset in the hub's cache; None if files that are needed are not
+    there.
+
+    It must have a file for each pattern and, of a file in several parts
+    (`test-00000-of-00003.parquet`), all parts.
+    """
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
@@ -303,7 +321,11 @@ def _in_cache(name: str, patterns: Sequence[str], revision: str) -> Path | None:
 
 
 def _is_sound(folder: Path, patterns: Sequence[str], locked_files: Mapping[str, KnownFile]) -> bool:
-    """Return whether all cached files have their expected content. Raises FetchError if not and offline."""
+    """Return whether the cached files of a dataset have their expected content.
+
+    Raises FetchError if one has not and network access is forbidden, so that it cannot be
+    downloaded again.
+    """
     for name in files_like(folder, patterns):
         path = folder / name
         blob = path.resolve()
@@ -327,7 +349,9 @@ def _is_sound(folder: Path, patterns: Sequence[str], locked_files: Mapping[str, 
 
 
 def _not_cached(repo: str, revision: str) -> FetchError:
-    """Return the error for a dataset that the hub's cache lacks while offline."""
+    """Return the error for a dataset that is not in the hub's cache while network access is
+    forbidden.
+    """
     name = f"{repo}@{revision}" if revision else repo
     return FetchError(
         f"{name} is not in the hub's cache, and HF_HUB_OFFLINE is set; fetch it "
@@ -336,7 +360,10 @@ def _not_cached(repo: str, revision: str) -> FetchError:
 
 
 def _with_patience(repo: str, revision: str, query: Callable[[], T]) -> T:
-    """Return the result of a query to the hub, repeating it after rate limits and faults of the hub."""
+    """Return the result of a query to the hub.
+
+    If the hub is busy or has an error of its own, the query is repeated after a pause.
+    """
     from huggingface_hub.errors import HfHubHTTPError
 
     attempt = 0
@@ -368,7 +395,11 @@ def _retry_after(error: Any) -> float:
 
 
 def _refusal(repo: str, revision: str, code: str, reason: str) -> FetchError | None:
-    """Return the error for the code and reason that the hub sent; None if they say no more than the status."""
+    """Return the error that explains why the hub refused a request, such as a dataset whose terms
+    must be accepted first.
+
+    None if the code and reason that the hub sent say no more than the HTTP status.
+    """
     from huggingface_hub import constants, get_token
 
     page = f"{constants.ENDPOINT}/datasets/{repo}"
@@ -393,7 +424,9 @@ def _refusal(repo: str, revision: str, code: str, reason: str) -> FetchError | N
 
 @contextmanager
 def hub_faults(repo: str, revision: str) -> Iterator[None]:
-    """Convert the hub's errors inside the block to FetchError with a line that says what to do."""
+    """Turn errors of the hub's library, raised inside the block, into FetchError with a message
+    that says what to do.
+    """
     from huggingface_hub import constants
     from huggingface_hub.errors import (
         HfHubHTTPError,
@@ -524,17 +557,18 @@ def _table_name(repo: str, config: str, split: str) -> str:
 
 
 def tables_by_split(names: Iterable[str]) -> dict[tuple[str, str], str]:
-    """Return the files of the tables of a dataset on the hub.
+    """Find the tables of a dataset on the hub by the names of its files.
 
-    A table has a config and a split. The folder of a file is its config, and its name begins with the split:
-    `en/test-00000-of-00002.parquet` and `en/test-00001-of-00002.parquet` give
-    `{("en", "test"): "en/test-*.parquet"}`.
+    A dataset may have several tables, each with a config (the folder of its files) and a split (the
+    beginning of their names). For example, `en/test-00000-of-00002.parquet` and
+    `en/test-00001-of-00002.parquet` give `{("en", "test"): "en/test-*.parquet"}`.
 
     Args:
         names: Paths of all files of the dataset.
 
     Returns:
-        For each config (empty for the only one) and split, the path of its file, or a pattern for several files.
+        For each config (empty if files are not in a folder, or in `data`) and split, the path of
+        its file, or a pattern if it has several. Empty if there is no table.
     """
     files_of_table: dict[tuple[str, str, str], list[tuple[str, str]]] = defaultdict(list)
     for name in names:

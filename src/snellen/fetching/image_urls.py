@@ -27,14 +27,14 @@ BUILD_SECONDS = 24 * 3600
 
 
 class ImageDownloads:
-    """Downloaded images of a table, by address.
+    """Downloads the images of a table that are given as URLs, and finds the downloaded files.
 
-    The constructor downloads all of them. An image that cannot be downloaded is a fault of the rows that refer to it,
-    raised by `path`.
+    The constructor downloads all of them. If one cannot be downloaded, `path` raises an error for
+    the rows that show it.
 
     Args:
-        cells: Cells of the table. Those that are not addresses are ignored; a cell may be a mapping with `url` or
-            `path`, as `datasets` writes images.
+        cells: Cells of the table. Those that are not URLs are ignored; a cell may also be an object
+            with `url` or `path`, as the `datasets` library writes images.
 
     Raises:
         DataError: All images together take more bytes or time than a build may.
@@ -72,7 +72,7 @@ class ImageDownloads:
 
 
 def _addresses(cells: Iterable[Any]) -> Iterator[str]:
-    """Yield the addresses in the cells of a table, and skip other cells."""
+    """Yield the URLs among the cells of a table. Other cells are skipped."""
     for cell in cells:
         text = cell
         if isinstance(cell, dict):
@@ -100,7 +100,7 @@ def _image_file(address: str) -> Path:
 
 
 def _download_image(allowance: Allowance, address: str) -> str:
-    """Download an image, and return why that failed, or an empty string."""
+    """Download an image. Return why that failed; empty if it succeeded."""
     if allowance.fault:
         return allowance.fault
     try:
@@ -115,7 +115,7 @@ def _download_image(allowance: Allowance, address: str) -> str:
     except FetchError as error:
         if isinstance(error.__cause__, LimitError):
             return str(error)
-        # The rest of the message advises on files of a catalogue entry.
+        # The rest of the message is advice that does not apply to images of a table.
         return str(error).partition("; ")[0]
     except UnicodeError:
         return f"{address} has no name of a host"
@@ -123,7 +123,11 @@ def _download_image(allowance: Allowance, address: str) -> str:
 
 
 def _encode_address(address: str) -> str:
-    """Return an address with blanks and characters beyond ASCII encoded. Tables have them as browsers show them."""
+    """Return a URL in which spaces and non-ASCII characters are encoded (`%20`), as servers
+    require.
+
+    Tables often have URLs as browsers show them.
+    """
     parts = urlsplit(address)
     host = parts.netloc
     if not host.isascii():

@@ -47,7 +47,9 @@ _ASIDE = (".lock", ".tag")
 
 
 class KeptData(Struct, frozen=True):
-    """Fetched data: a file, an extracted archive, a dataset of the hub or of ModelScope, or a partial build."""
+    """One item of fetched data on this machine: a file, an extracted archive, a dataset of the hub
+    or of ModelScope, or a partial build.
+    """
 
     name: str
     kind: Literal["file", "unpacked", "hub", "modelscope", "part"]
@@ -56,22 +58,27 @@ class KeptData(Struct, frozen=True):
     size: int
     """Bytes."""
     benchmarks: tuple[str, ...]
-    """Benchmarks of the catalogue that are built from it."""
+    """Names of the benchmarks in the catalogue that are built from these data."""
     state: Literal["needed", "unused"]
     """`unused` if all of its benchmarks are built already, or no benchmark of the catalogue uses it."""
 
 
 class Removal(Struct, frozen=True):
-    """What was removed, and what was not because other benchmarks on this machine are built from it."""
+    """What was removed, and what stayed because other benchmarks here are built from it."""
 
     removed: tuple[KeptData, ...]
     stayed: tuple[tuple[KeptData, tuple[str, ...]], ...]
-    """Data that were not removed, each with the other benchmarks that need them."""
+    """Data that were not removed, each with the names of the other benchmarks that need them."""
     freed: int
 
 
 def kept_data() -> list[KeptData]:
-    """Return all fetched data: those in the data folder, and those in the hub's cache for benchmarks of the catalogue."""
+    """Return all fetched data on this machine.
+
+    They are in Snellen's data folder, in the hub's cache and in the folder of partial builds. The
+    hub's cache may also contain datasets of other programs; only those are listed that have all
+    files of a benchmark in the catalogue.
+    """
     users_of_folder: dict[Path, list[str]] = defaultdict(list)
     users_of_dataset: dict[str, list[tuple[str, HubSource]]] = defaultdict(list)
     users_of_copy: dict[Path, list[str]] = defaultdict(list)  # by folder of a ModelScope dataset
@@ -105,7 +112,9 @@ def kept_data() -> list[KeptData]:
 
 
 def _folders_of_urls(place: UrlSource) -> Iterator[Path]:
-    """Yield the folders of a source's files, and those that its archives are extracted to."""
+    """Yield the folders in which a benchmark's downloaded files are (or would be), and those of its
+    extracted archives.
+    """
     for file in place.files:
         path = file_path(file)
         yield path.parent
@@ -114,9 +123,13 @@ def _folders_of_urls(place: UrlSource) -> Iterator[Path]:
 
 
 def remove_data(specs: Collection[BenchmarkSpec]) -> Removal:
-    """Remove the data that only these benchmarks are built from. Raises DataError if that fails.
+    """Remove the fetched data from which the given benchmarks are built.
 
-    Data of another benchmark stay if all files of that benchmark are on this machine.
+    Data that another benchmark needs too are kept if all files of that benchmark are on this
+    machine.
+
+    Raises:
+        DataError: A folder cannot be removed.
     """
     names = {spec.name for spec in specs}
     stored = kept_data()
@@ -170,7 +183,9 @@ def _is_here(spec: BenchmarkSpec, stored: Collection[KeptData]) -> bool:
 
 
 def _subfolders(part: str) -> list[Path]:
-    """Return the folders in a subfolder of the data folder, sorted; none if it does not exist."""
+    """Return the folders in the subfolder `part` of the data folder, sorted; an empty list if there
+    is no such subfolder.
+    """
     folder = data_folder() / part
     if not folder.is_dir():
         return []
@@ -180,12 +195,12 @@ def _subfolders(part: str) -> list[Path]:
 def _stored_folder(
     folder: Path, kind: Literal["file", "unpacked"], benchmarks: Collection[str]
 ) -> KeptData:
-    """Return the entry in the list of fetched data for a downloaded file or an extracted archive.
+    """Return the item of fetched data for a downloaded file or an extracted archive.
 
     Args:
-        folder: The folder that has only this file, or the members of this archive.
-        kind: Which of both it is.
-        benchmarks: The benchmarks that use it.
+        folder: The folder with only this file, or only the members of this archive.
+        kind: `file` for a downloaded file, `unpacked` for an extracted archive.
+        benchmarks: Names of the benchmarks that use it.
     """
     if kind == "file":
         names = [path.name for path in folder.iterdir() if path.suffix not in _ASIDE]
@@ -197,13 +212,17 @@ def _stored_folder(
 
 
 def _kept_copy(folder: Path, benchmarks: Collection[str]) -> KeptData:
-    """Return the entry for a dataset of ModelScope."""
+    """Return the item of fetched data for a dataset of ModelScope."""
     name = folder.relative_to(data_folder() / MODELSCOPE).as_posix()
     return _kept(name, "modelscope", folder, _size(folder), benchmarks)
 
 
 def _kept_part(folder: Path) -> KeptData:
-    """Return the entry for a partial build, whose folder is named by its number of questions."""
+    """Return the item of fetched data for a partial build, which has only some questions of a
+    benchmark.
+
+    Its folder is `BENCHMARK/100` for a build of 100 questions.
+    """
     benchmark = folder.parent.relative_to(parts_folder()).as_posix()
     name = f"{folder.name} questions of {benchmark}"
     return _kept(name, "part", folder, _size(folder), [benchmark])
@@ -216,7 +235,10 @@ def _kept(
     size: int,
     benchmarks: Collection[str],
 ) -> KeptData:
-    """Return an entry in the list of fetched data. The data are needed if one of their benchmarks is not built yet."""
+    """Return an item of fetched data.
+
+    Its state is `needed` if one of its benchmarks is not built yet, otherwise `unused`.
+    """
     users = tuple(dict.fromkeys(benchmarks))
     state: Literal["needed", "unused"] = "unused"
     for benchmark in users:
@@ -227,7 +249,10 @@ def _kept(
 
 
 def _size(folder: Path) -> int:
-    """Return the bytes of all files in a folder and its subfolders; links count as links."""
+    """Return the size in bytes of all files in a folder and its subfolders.
+
+    A link counts with its own size, not that of the file it leads to.
+    """
     total = 0
     for parent, _, names in os.walk(folder):
         total += sum(Path(parent, name).lstat().st_size for name in names)
@@ -240,9 +265,12 @@ def _size(folder: Path) -> int:
 def _kept_datasets(
     users_of_dataset: dict[str, list[tuple[str, HubSource]]],
 ) -> Iterator[KeptData]:
-    """Yield the snapshots in the hub's cache that have all files of a benchmark.
+    """Yield the datasets in the hub's cache that have all files of at least one benchmark, an item
+    for each commit.
 
-    `users_of_dataset` has the benchmarks built from each dataset, with what they take of it.
+    Args:
+        users_of_dataset: For each dataset, the benchmarks that are built from it: their names, and
+            which of its files they use.
     """
     cache = _scanned_cache()
     if cache is None:
@@ -265,7 +293,14 @@ def _kept_datasets(
 
 
 def _has_all_files(files: Collection[str], place: HubSource) -> bool:
-    """Return whether files of a dataset include one for each pattern of what a benchmark is built from."""
+    """Return whether the files of a dataset are complete for a benchmark: each of its patterns
+    matches at least one.
+
+    Args:
+        files: Paths of files in the dataset.
+        place: The dataset and the patterns of the files that the benchmark uses, such as
+            `test-*.parquet`.
+    """
     missing = list(place.patterns)
     for file in files:
         missing = [pattern for pattern in missing if not fits(file, (pattern,))]
@@ -273,7 +308,9 @@ def _has_all_files(files: Collection[str], place: HubSource) -> bool:
 
 
 def _scanned_cache() -> HFCacheInfo | None:
-    """Return the content of the hub's cache; None if there is no cache or no library to read it."""
+    """Return the content of the hub's cache; None if there is no cache, or the library
+    `huggingface_hub` is not installed.
+    """
     import_tqdm()
     try:
         from huggingface_hub import constants, scan_cache_dir
@@ -284,7 +321,9 @@ def _scanned_cache() -> HFCacheInfo | None:
 
 
 def _forget(commits: Collection[str]) -> int:
-    """Remove snapshots from the hub's cache, and return the freed bytes."""
+    """Remove datasets at the given commits from the hub's cache, and return the number of bytes
+    that this frees.
+    """
     cache = _scanned_cache() if commits else None
     if cache is None:
         return 0
@@ -294,13 +333,18 @@ def _forget(commits: Collection[str]) -> int:
 
 
 class Origin(Struct, frozen=True):
-    """A place of a benchmark's files, or the fact that it needs none."""
+    """Where a benchmark's files come from.
+
+    A benchmark that is part of Snellen has one origin too, of the kind `built in`.
+    """
 
     name: str
     """Name of the benchmark."""
     kind: Literal["built in", "urls", "hub", "by hand", "own files"]
     place: str = ""
-    """Hosts, name of the dataset, or instructions for the user."""
+    """The hosts of the addresses, the name of the dataset, or what the user has to do; it depends
+    on `kind`.
+    """
     url: str = ""
     """Page where a user gets the files by hand."""
     size: int | None = None
@@ -322,7 +366,11 @@ class Origin(Struct, frozen=True):
 
 
 def origins_of(spec: BenchmarkSpec) -> tuple[Origin, ...]:
-    """Return the origins of a benchmark's files, in the order in which they are tried; at least one."""
+    """Return all places where a benchmark's files come from, in the order in which they are tried.
+
+    There is at least one: a benchmark without known places gets one of the kind `own files`, as the
+    user has to supply them.
+    """
     if spec.source.embedded:
         return (Origin(spec.name, "built in", licence=spec.licence),)
     origins = tuple(_origin(spec, place) for place in source_places(spec))
@@ -332,7 +380,9 @@ def origins_of(spec: BenchmarkSpec) -> tuple[Origin, ...]:
 
 
 def _origin(spec: BenchmarkSpec, place: FoundPlace) -> Origin:
-    """Return where a place has a benchmark's files, with their size and licence as far as the catalogue has them."""
+    """Return a place of a benchmark's files in the form that is shown to users, with size and
+    licence if these are known.
+    """
     match place:
         case UrlSource():
             files = [known_file(file) for file in place.files]
@@ -367,7 +417,9 @@ def _origin(spec: BenchmarkSpec, place: FoundPlace) -> Origin:
 
 
 def _sum(sizes: Sequence[int]) -> int | None:
-    """Return the sum of sizes; None if there are no sizes, or one of them is 0, which means that it is unknown."""
+    """Return the total of some file sizes; None if it is unknown, because a size is 0 (unknown) or
+    there are no files.
+    """
     if not sizes or not all(sizes):
         return None
     return sum(sizes)

@@ -33,7 +33,10 @@ from snellen.fetching.user_callbacks import is_offline, user_callbacks
 from snellen.formats.hub_parquet import files_opened_by
 
 PART_FROM = 500_000_000
-"""Bytes of a download from which only a part is read instead."""
+"""Smallest download, in bytes, of which only a part is read for a run with a limit.
+
+Smaller ones are downloaded completely.
+"""
 
 
 def parts_folder() -> Path:
@@ -41,7 +44,12 @@ def parts_folder() -> Path:
 
 
 def built_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
-    """Return the smallest partial build of a benchmark that has at least `limit` questions; None if there is none."""
+    """Return the smallest earlier partial build that is large enough for a run with a limit; None
+    if there is none.
+
+    A partial build has only the questions that a run with a certain limit evaluates. One that is
+    damaged, or was built from another version of the dataset, is not used.
+    """
     place = first_fetchable_place(spec)
     if not isinstance(place, HubSource):
         return None
@@ -55,9 +63,7 @@ def built_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
         try:
             part = Benchmark(folder)
             as_built = spec.from_place(place, part.spec.hub.revision).source
-        except (
-            DataError
-        ):  # damaged, or of another format: a larger one serves, or it is built again
+        except DataError:  # damaged or of another format: try a larger one, or build it again
             continue
         if msgspec.json.encode(part.spec.source) == msgspec.json.encode(as_built):
             return part
@@ -65,10 +71,20 @@ def built_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
 
 
 def build_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
-    """Build the part of a benchmark that a run with a limit needs; None if the source must be downloaded completely.
+    """Build only as many questions of a benchmark as a run with `--limit` needs, without
+    downloading the whole dataset.
 
-    That is the case if the source is not in Parquet files on the hub, is small, is on this machine, or cannot be
-    reached. Raises DataError.
+    This works only for a dataset on the Hugging Face hub whose rows and images are in Parquet
+    files, because parts of these can be read over the network. Returns None if this is not so, if
+    network access is forbidden, if the hub cannot list the files, or if less than `PART_FROM` bytes
+    remain to be downloaded. The caller then downloads the dataset completely.
+
+    Args:
+        spec: The benchmark.
+        limit: The number of questions.
+
+    Raises:
+        DataError: The files do not fit the benchmark, or reading them failed.
     """
     place = first_fetchable_place(spec)
     if is_offline() or not isinstance(place, HubSource) or place.importer:
@@ -81,7 +97,7 @@ def build_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
     try:
         files, lacking_bytes = lacking_files(dataset_names, place.patterns, locked_commit(place))
     except FetchError:
-        return None  # a complete download reports it, and tries the other places
+        return None  # the caller's complete download reports it, or finds another place
     if lacking_bytes < PART_FROM:
         return None
     check_agreements([spec])
@@ -104,7 +120,14 @@ def build_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
 
 @contextmanager
 def _read_by_ranges(files: HubFiles) -> Iterator[tuple[Path, Callable[[], int]]]:
-    """Yield a folder of empty files whose reads go to the hub, and a function that returns the bytes read so far."""
+    """Yield a folder that looks like a download of the files but is read over the network.
+
+    Its files are empty. Inside the block, whenever the Parquet reader opens one of them, it gets a
+    file that requests the bytes it needs from the hub.
+
+    Yields:
+        The folder, and a function that returns how many bytes have been read so far.
+    """
     from huggingface_hub import HfFileSystem, constants
 
     opened: dict[Path, _RemoteFile] = {}
@@ -116,7 +139,10 @@ def _read_by_ranges(files: HubFiles) -> Iterator[tuple[Path, Callable[[], int]]]
         system = HfFileSystem(endpoint=constants.ENDPOINT)
 
         def open_remote(path: Path) -> _RemoteFile:
-            """Open a file on the hub that is read in parts, as they are needed."""
+            """Return an open file that reads from the hub, in place of the empty file at `path`.
+
+            Each file is opened once.
+            """
             if path in opened:
                 return opened[path]
             name = path.relative_to(folder).as_posix()
@@ -135,7 +161,10 @@ def _read_by_ranges(files: HubFiles) -> Iterator[tuple[Path, Callable[[], int]]]
 
 
 class _RemoteFile(io.RawIOBase):
-    """A file at the hub that is read in parts. It stays open when its reader closes it."""
+    """A file on the hub that is read in parts.
+
+    It ignores `close`, because the same open file is used again by later readers.
+    """
 
     def __init__(self, file: Any, files: HubFiles) -> None:
         self._file, self._files = file, files

@@ -50,30 +50,38 @@ from snellen.fetching.terms import check_agreements
 from snellen.fetching.user_callbacks import is_offline, user_callbacks
 
 MUCH = 5_000_000_000
-"""From this many bytes on, Snellen asks for consent."""
+"""Total size in bytes from which Snellen asks the user before it downloads several benchmarks."""
 HUB_READER_PREFIX = "hub-"
-"""Prefix of the readers of datasets on the hub."""
+"""The names of readers that read datasets of the Hugging Face hub begin with this prefix."""
 COPIED_SOURCE = "snellen-source.json"
-"""File next to copied source files: the benchmark as it is built from them."""
+"""File that `copy_source` writes next to copied source files.
+
+It contains the benchmark entry that tells how to read them.
+"""
 
 
 class FetchedSource(Struct, frozen=True):
-    """The files of a benchmark, and the benchmark as it is built from them."""
+    """The source files of a benchmark on this machine, and the benchmark entry with the settings to
+    read exactly these files.
+    """
 
     spec: BenchmarkSpec
     folder: Path
     origin: str = ""
-    """Where the files come from, as text for a reader."""
+    """Where the files come from, as text for the user: `org/birds@1a2b3c4 on the hub`."""
 
 
 # --- places ----------------------------------------------------------------------------------------------------------
 
 
 def source_places(spec: BenchmarkSpec) -> tuple[FoundPlace, ...]:
-    """Return the places of a benchmark's files, in the order in which they are tried.
+    """Return the places where a benchmark's files can be found, in the order in which they are
+    tried.
 
-    These are its own places, those of the benchmark whose official files it reads, and the published data of its
-    suite. The published data come first if a model wrote distractors, because only they contain them.
+    First come the places that the benchmark's own entry names, then those of another benchmark if
+    its official files are used (`files_of`), and last the datasets that the authors of its suite
+    published. Those are first instead if a model wrote the wrong options, because only the
+    published datasets contain them.
     """
     official: list[FoundPlace] = []
     for place in spec.source.places:
@@ -103,7 +111,12 @@ def _borrowed_hub(spec: BenchmarkSpec, place: BorrowedSource) -> HubSource:
 
 
 def _official_places_of_lender(spec: BenchmarkSpec) -> Iterator[FoundPlace]:
-    """Yield the places of the official files, if a benchmark uses those of another benchmark (`files_of`)."""
+    """Yield the places of the official files of the benchmark that this one shares files with; none
+    if it shares none.
+
+    That benchmark is named by `files_of` in the entry. Its dataset on the hub is handled by
+    `_borrowed_hub`.
+    """
     if not spec.source.files_of:
         return
     lender = entries()[spec.source.files_of]
@@ -113,7 +126,9 @@ def _official_places_of_lender(spec: BenchmarkSpec) -> Iterator[FoundPlace]:
 
 
 def _published_places(spec: BenchmarkSpec) -> list[HubSource]:
-    """Return the datasets with the benchmark that importers of its suite read."""
+    """Return the published datasets of the benchmark's suite that contain the benchmark; an empty
+    list if there are none.
+    """
     suite = suite_of(spec) if spec.suite else None
     if suite is None:
         return []
@@ -129,12 +144,14 @@ def _published_places(spec: BenchmarkSpec) -> list[HubSource]:
 
 
 def is_fetchable(spec: BenchmarkSpec) -> bool:
-    """Return whether Snellen can fetch a benchmark without the user."""
+    """Return whether Snellen can download the files of a benchmark itself."""
     return first_fetchable_place(spec) is not None
 
 
 def first_fetchable_place(spec: BenchmarkSpec) -> UrlSource | HubSource | None:
-    """Return the first place that does not need the user, or None."""
+    """Return the first place that Snellen can download from itself; None if the user has to get the
+    files by hand.
+    """
     for place in source_places(spec):
         if not isinstance(place, ManualSource):
             return place
@@ -145,9 +162,11 @@ def first_fetchable_place(spec: BenchmarkSpec) -> UrlSource | HubSource | None:
 
 
 def announce_fetch(specs: Sequence[BenchmarkSpec]) -> None:
-    """Announce how many bytes several benchmarks take, and ask for consent if that is a lot.
+    """Say how much will be downloaded for several benchmarks, and ask for consent if that is 5 GB
+    or more.
 
-    Nothing is announced of a single benchmark, which announces its files itself.
+    Nothing is said about a single benchmark, because each of its files is announced when it is
+    downloaded.
 
     Raises:
         NoSourceError: The user declines, or cannot be asked.
@@ -175,11 +194,13 @@ def announce_fetch(specs: Sequence[BenchmarkSpec]) -> None:
 
 
 def fetch_source(spec: BenchmarkSpec) -> FetchedSource:
-    """Return the files of a benchmark, downloading those that are not on this machine.
+    """Return the source files of a benchmark, downloading those that are not on this machine.
+
+    The places of the files are tried in order until one succeeds.
 
     Raises:
-        NoSourceError: The user has to get the files; the message says how.
-        NotFetchedError: No place gave the files.
+        NoSourceError: The user has to get the files by hand; the message says how.
+        NotFetchedError: Downloading from every place failed.
     """
     if is_fetchable(spec) and not is_offline():
         check_agreements([spec])
@@ -203,18 +224,21 @@ def source_to_build(
     hub: bool = False,
     settings: Mapping[str, Any],
 ) -> tuple[BenchmarkSpec, Path | None, str]:
-    """Return what a benchmark is built from.
+    """Return the benchmark entry and the files from which a benchmark will be built.
 
     Args:
         spec: The benchmark as the catalogue has it.
-        folder: Files of the user: official files, those of `copy_source`, or a dataset of the hub.
+        folder: The user's folder with its files: the official files, a copy made by `copy_source`,
+            or a dataset of the hub. If None, the files are downloaded, unless the benchmark needs
+            none.
         revision: Branch, tag or commit of the dataset on the hub.
         hub: Whether to read the dataset on the hub, even if the benchmark has other places.
         settings: Parameters of the reader that replace those of the catalogue.
 
     Returns:
-        The benchmark with its settings, the folder of its files, and their origin as text. The folder is None if the
-        benchmark has no files.
+        The benchmark with these settings, the folder of its files, and a text that says where they
+        come from. The folder is None if there are no files to read. The text is empty for official
+        files that the user supplies.
 
     Raises:
         DataError: The files cannot be fetched or read.
@@ -241,15 +265,17 @@ def source_to_build(
 def hub_source(
     spec: BenchmarkSpec, folder: Path | None = None, revision: str = ""
 ) -> FetchedSource:
-    """Return a benchmark with its dataset on the hub as its source, even if other places are preferred.
+    """Return the files of a benchmark from its dataset on the hub, even if other places would be
+    tried first.
 
     Args:
         spec: The benchmark.
-        folder: A copy of the dataset, read as it is; without one the dataset is downloaded.
+        folder: A copy of the dataset, which is read as it is. If None, the dataset is downloaded.
         revision: Branch, tag or commit to download.
 
     Raises:
-        DataError: The benchmark has no dataset on the hub, or it cannot be fetched.
+        DataError: The benchmark has no dataset on the hub, it cannot be downloaded, or both
+            `folder` and `revision` are given.
     """
     if folder is None:
         return _fetch_hub(spec, replace(spec.hub, revision=revision or spec.hub.revision))
@@ -261,12 +287,16 @@ def hub_source(
 
 
 def hub_name(repo: str, commit: str) -> str:
-    """Format a dataset of the hub at a commit for a reader."""
+    """Return a dataset and its commit as text for the user: `org/birds@1a2b3c4 on the hub`."""
     return f"{repo}@{commit[:7]} on the hub"
 
 
 def _fetch_hub(spec: BenchmarkSpec, place: HubSource) -> FetchedSource:
-    """Fetch the dataset of a benchmark from the hub, or if that fails, from ModelScope, and return where it is."""
+    """Download the dataset of a benchmark from the hub and return its files.
+
+    If the hub fails and the entry names a copy of the dataset on ModelScope, that one is
+    downloaded.
+    """
     dataset = known_dataset(place)
     commit = locked_commit(place)
     expected = dataset.files if commit == dataset.commit else {}
@@ -296,7 +326,12 @@ def _fetch_hub(spec: BenchmarkSpec, place: HubSource) -> FetchedSource:
 
 
 def _extract_archives_of_dataset(spec: BenchmarkSpec, place: HubSource, folder: Path) -> Path:
-    """Return a folder of links to a dataset's files in which the content of each archive replaces the archive."""
+    """Extract the archives of a downloaded dataset, and return a folder in which their content is
+    in place of each archive.
+
+    The folder contains links, so that nothing is copied. A dataset without archives is returned as
+    it is.
+    """
     if not place.archives:
         return folder
     target = snellen_home() / JOINED / spec.name
@@ -305,7 +340,8 @@ def _extract_archives_of_dataset(spec: BenchmarkSpec, place: HubSource, folder: 
             if not fits(name, place.archives):
                 _link(folder / name, staging / name)
                 continue
-            # The hub's cache links to files that are named by their content, and so is the extracted folder.
+            # Files in the hub's cache are links to files that are named by their digest. The
+            # resolved path gives the extracted folder the same name.
             archive = (folder / name).resolve()
             content = extract_archive(archive, (), folder_of_hub_archives(place.repo))
             _link(content, (staging / name).parent)
@@ -315,11 +351,14 @@ def _extract_archives_of_dataset(spec: BenchmarkSpec, place: HubSource, folder: 
 def _import_published(
     spec: BenchmarkSpec, importer: Importer, place: HubSource, folder: Path
 ) -> BenchmarkSpec:
-    """Return a benchmark whose questions come from a published dataset instead of its official files, and say so.
+    """Return the entry of a benchmark that is built from a dataset published by the authors of its
+    suite.
+
+    The user is told that the official files are not used.
 
     Args:
         spec: The benchmark.
-        importer: Describes the benchmarks of the published dataset.
+        importer: Object that describes the benchmarks in the published dataset.
         place: Where the dataset was found.
         folder: The folder with its files.
     """
@@ -363,7 +402,16 @@ def _fetch_file(spec: BenchmarkSpec, file: SourceFile) -> Path:
 
 
 def _join_parts(spec: BenchmarkSpec, parts: Sequence[tuple[SourceFile, Path]]) -> Path:
-    """Return a folder with all files, arranged as the reader expects them."""
+    """Return one folder with all files of a benchmark, arranged as its reader expects them.
+
+    The folder contains links to the downloads. A single download that needs no other place is
+    returned as it is.
+
+    Args:
+        spec: The benchmark.
+        parts: Each file of the entry, with its path on this machine (a folder for an extracted
+            archive).
+    """
     if len(parts) == 1:
         [(file, path)] = parts
         if not file.to:
@@ -380,7 +428,11 @@ def _join_parts(spec: BenchmarkSpec, parts: Sequence[tuple[SourceFile, Path]]) -
 
 
 def _link(path: Path, to: Path) -> None:
-    """Link a file or folder to another path, merging folders with the same name."""
+    """Make `to` a link to a file or folder.
+
+    If both are folders, `to` becomes a folder of links, and contents of folders with the same name
+    are merged. A file that already exists at `to` stays.
+    """
     if not path.is_dir() or (to.exists() and not to.is_dir()):
         to.parent.mkdir(parents=True, exist_ok=True)
         if not to.exists():
@@ -402,7 +454,13 @@ def _link(path: Path, to: Path) -> None:
 
 
 def _cannot_fetch(spec: BenchmarkSpec, faults: Sequence[str]) -> NoSourceError:
-    """Return the error for a benchmark that no place gave."""
+    """Return the error to raise when no place provided a benchmark's files.
+
+    Args:
+        spec: The benchmark.
+        faults: The error messages of the downloads that were tried; empty if there was nothing to
+            download from, and the user has to get the files by hand.
+    """
     if faults:
         more = f" ({len(faults) - 1} more of its sources also failed)" if len(faults) > 1 else ""
         return NotFetchedError(f"{spec.name} cannot be fetched: {faults[0]}{more}")
@@ -425,12 +483,14 @@ def _cannot_fetch(spec: BenchmarkSpec, faults: Sequence[str]) -> NoSourceError:
 
 
 def copy_source(source: FetchedSource, to: Path) -> Path:
-    """Copy fetched files into a folder of the user, which `--source` takes on another machine.
+    """Copy the files of a benchmark into a folder that can be taken to another machine, as `snellen
+    build --source`.
 
-    Of a dataset on the hub only the files that are needed are copied. A file next to them records how to read them.
+    Of a dataset on the hub only the files that the benchmark needs are copied. A file next to them
+    records how to read them.
 
     Raises:
-        DataError: The folder exists.
+        DataError: The folder of the copy already exists.
     """
     target = to / source.spec.name
     if target.exists():
@@ -449,10 +509,11 @@ def copy_source(source: FetchedSource, to: Path) -> Path:
 
 
 def read_copied_source(spec: BenchmarkSpec, folder: Path) -> FetchedSource | None:
-    """Return what `copy_source` wrote into a folder, or None if it has other files.
+    """Return the source that `copy_source` copied into a folder; None if it copied nothing there,
+    or another benchmark.
 
     Raises:
-        DataError: The record of the copy cannot be read.
+        DataError: The record that `copy_source` wrote cannot be read.
     """
     path = folder / COPIED_SOURCE
     if not path.is_file():

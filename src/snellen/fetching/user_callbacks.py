@@ -18,7 +18,10 @@ def _ignore_report(*report: object) -> None:
 
 
 class UserCallbacks(NamedTuple):
-    """Callbacks of the user. Callbacks that are not set show nothing, and accept no terms."""
+    """Functions by which the code that downloads data talks to the user.
+
+    By default nothing is shown, and no terms are accepted.
+    """
 
     say: Callable[[str], object] = _ignore_report
     """Called with a line that says what is fetched from where, or that a server does not answer."""
@@ -35,13 +38,16 @@ _callbacks: ContextVar[UserCallbacks] = ContextVar("user_callbacks", default=_NO
 
 
 def user_callbacks() -> UserCallbacks:
-    """Return the callbacks of the user, as the innermost `using_callbacks` block has set them."""
+    """Return the functions that talk to the user, set by the innermost `using_callbacks` block."""
     return _callbacks.get()
 
 
 @contextmanager
 def using_callbacks(callbacks: UserCallbacks) -> Iterator[None]:
-    """Use these callbacks inside the block. At its end, `go_offline` and `agree_to_all` no longer apply."""
+    """Talk to the user by these functions inside the block.
+
+    `go_offline` and `agree_to_all` last only until its end.
+    """
     token = _callbacks.set(callbacks)
     offline_before = os.environ.get(OFFLINE)
     try:
@@ -60,7 +66,7 @@ def agree_to_all() -> None:
 
 
 def go_offline() -> None:
-    """Forbid network access from now on, also for the hub's packages."""
+    """Forbid network access from now on, also for the libraries of the Hugging Face hub."""
     _set_offline("1")
 
 
@@ -74,11 +80,15 @@ def _set_offline(value: str | None) -> None:
 
 
 def is_offline() -> bool:
-    """Return whether HF_HUB_OFFLINE forbids network access, as the hub's packages read it."""
+    """Return whether network access is forbidden by HF_HUB_OFFLINE, which the libraries of the
+    Hugging Face hub obey too.
+    """
     loaded = sys.modules.get("huggingface_hub.constants")
     return is_true(os.environ.get(OFFLINE)) or getattr(loaded, OFFLINE, False)
 
 
 def is_true(value: str | None) -> bool:
-    """Return whether an environment variable is set to a true value, as the hub's packages read it."""
+    """Return whether the value of an environment variable means yes, by the same rules as in the
+    hub's libraries.
+    """
     return (value or "").casefold() in _TRUE

@@ -1,7 +1,9 @@
-"""Frames of a clip: a video (by PyAV, extra `video`), a moving GIF, or a folder with the frames as images.
+"""Return frames of a clip, which is a video (read by PyAV, extra `video`), a moving GIF, or a
+folder of images.
 
-A video is read twice. Its packets tell when each frame is shown; then each one that is wanted is decoded from the
-keyframe before it. Where packets do not tell, or promise other frames than there are, all of the clip is decoded.
+A video is read twice. First its packets (encoded frames) tell when each frame is shown. Then the
+frames to show are decoded, each from the keyframe before it. If the packets have no times, or wrong
+ones, all of the video is decoded.
 """
 
 from __future__ import annotations
@@ -29,10 +31,13 @@ _EPSILON = 1e-6
 
 
 class FrameSampling(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which frames of a clip are shown."""
+    """A rule that says which frames of a video clip are shown."""
 
     frames: int = 8
-    """How many; with the rule `fps` the most. A clip with fewer shows all of them."""
+    """Number of frames to show, or with the rule `fps` the maximum.
+
+    All frames are shown if the clip has fewer.
+    """
     rule: Literal["uniform", "middles", "first", "fps"] = "uniform"
     """By the frames' count, `uniform`: evenly from the first to the last; `middles`: the middle of each of as many
     equal parts; `first`: the first ones. By their times, `fps`: what is shown at each step of 1 / fps seconds, or evenly some of these where
@@ -74,9 +79,10 @@ class FrameSampling(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 def _frames_at_rate(times: Sequence[float], fps: float) -> list[int]:
-    """Return the indices of the frames that are visible every 1 / fps seconds, from the first frame on.
+    """Return the indices of the frames that are visible at the times 0, 1 / fps, 2 / fps, ...
+    seconds after the first frame.
 
-    A frame that is visible at several of these moments is listed once.
+    A frame that is visible at several of these times is listed once.
 
     Args:
         times: Time of each frame in seconds, ascending.
@@ -95,17 +101,24 @@ def _frames_at_rate(times: Sequence[float], fps: float) -> list[int]:
 
 
 class _Index(Struct, frozen=True):
-    """Of a clip's frames: when each is shown, and those from which decoding can begin, both in ticks, ascending."""
+    """When the frames of a clip are shown (`stamps`), and which of them decoding can start from
+    (`keyframes`).
+
+    Both are times in ticks, ascending.
+    """
 
     stamps: list[int]
     keyframes: list[int]
     tick: float
-    """Seconds."""
+    """Length of a tick in seconds."""
 
 
 def sampled_frames(path: Path, sampling: FrameSampling, where: str) -> list[ClipFrame]:
-    """Return the frames of a clip, or of a folder of images, that are to be shown, in order. Raises DataError,
-    naming `where`, for a broken or empty clip."""
+    """Return the frames to show of a clip, in order.
+
+    The clip is a video file, or a folder with an image for each frame. Raises DataError, which
+    begins with `where`, if the clip is damaged or empty.
+    """
     if path.is_dir():
         return _frames_of_folder(path, sampling, where)
     for read_index in (packet_index, decoded_index):
@@ -154,16 +167,17 @@ def _frames_of_folder(path: Path, sampling: FrameSampling, where: str) -> list[C
 def indexed_frames(
     path: Path, sampling: FrameSampling, where: str, read_index: Callable[[Path, str], _Index]
 ) -> list[ClipFrame]:
-    """Return the sampled frames of a clip, found by an index of its frames.
+    """Return the frames to show of a video file, found by an index of its frames.
 
     Args:
         path: The clip.
-        sampling: Which frames to return.
-        where: What names the clip, for messages.
-        read_index: Returns the index of a clip: the time stamps of its frames and keyframes.
+        sampling: The rule that says which frames to show.
+        where: Location of the row that names the clip, for error messages.
+        read_index: Function that returns the index of a clip.
 
     Returns:
-        The frames; empty if the index has no times, or times at which no frame is decoded.
+        The frames. An empty list if the index is not usable, because it has no times, or wrong
+        ones.
 
     Raises:
         DataError: The clip is damaged.
@@ -185,8 +199,11 @@ def indexed_frames(
 
 
 def packet_index(path: Path, where: str) -> _Index:
-    """Return an index of a clip from its packets, without decoding them. Its lists are empty if packets have no
-    times. Raises DataError if the file is cut off."""
+    """Return an index of a clip that is made quickly, from its packets (encoded frames), without
+    decoding them.
+
+    Its lists are empty if the packets have no times. Raises DataError if the file is cut off.
+    """
     with _open_clip(path, where) as (clip, stream):
         packets = [packet for packet in clip.demux(stream) if packet.size]
         if "mp4" in clip.format.name and len(packets) < stream.frames:
@@ -205,15 +222,27 @@ def packet_index(path: Path, where: str) -> _Index:
 
 
 def decoded_index(path: Path, where: str) -> _Index:
-    """Return an index of a clip by decoding it from end to end, which is slow but works without times of packets."""
+    """Return an index of a clip that is made by decoding all of it.
+
+    This is slow, but works if packets have no times.
+    """
     with _open_clip(path, where) as (clip, stream):
         stamps = {frame.pts for frame in clip.decode(stream) if frame.pts is not None}
         return _Index(stamps=sorted(stamps), keyframes=[], tick=float(stream.time_base))
 
 
 def _decode_frames(path: Path, index: _Index, stamps: Sequence[int], where: str) -> Iterator[bytes]:
-    """Yield the frames with these time stamps as JPEG. It stops early if one does not exist. Frames between are
-    skipped by seeking to the last keyframe before."""
+    """Yield the frames at the given times as JPEG.
+
+    If there is no frame at a time, no further frames are yielded. To save time, decoding jumps to
+    the last keyframe before the next time.
+
+    Args:
+        path: The clip.
+        index: Its index.
+        stamps: Times of the frames in ticks, ascending.
+        where: Location of the row that names the clip, for error messages.
+    """
     with _open_clip(path, where) as (clip, stream):
         frames = clip.decode(stream)
         last_stamp = index.stamps[0]
@@ -246,8 +275,10 @@ def _encode_jpeg(frame: Any) -> bytes:
 
 @contextmanager
 def _open_clip(path: Path, where: str) -> Iterator[tuple[Any, Any]]:
-    """Open a clip, and yield it with its video stream. Errors of reading it, within the block too, become
-    DataError."""
+    """Open a video file, and yield it and its video stream.
+
+    Errors of reading the file, also inside the block, become DataError.
+    """
     av = import_extra("av", "video", f"the clip {path.name}")
     try:
         if not path.stat().st_size:

@@ -1,4 +1,6 @@
-"""Records in a JSON value of any layout: a list, a table by column, objects under their ids, results inside objects."""
+"""Find the records in a JSON value, whatever its layout: a list, columns, objects by id, or results
+inside other objects.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 ID = "id"
-"""The field that a key becomes under which a record is stored."""
+"""Name of the field for the key under which a record is stored: `{"7": {...}}` has the record with
+the id 7.
+"""
 VALUE = "prediction"
-"""The field that a plain value under an id becomes: files that map ids to texts hold replies."""
+"""Name of the field for a plain value under an id: `{"7": "A dog."}` is the prediction "A dog." for
+the id 7.
+"""
 PART = "split"
-"""The field that the name of a record's part becomes."""
+"""Name of the field for the part of the file that a record comes from."""
 DEEPEST = 4
 """Objects within one another that are looked into for records."""
 FEWEST_IDS = 2
@@ -21,19 +27,24 @@ Records = list[dict[str, Any]]
 
 
 def records_in(content: Any) -> list[Any] | None:
-    """Return the records of a decoded JSON value, or None if it has none.
+    """Return the records of a decoded JSON value; None if it has none.
 
-    These layouts are known, and tried in this order:
+    Evaluation programs arrange records in many ways. These are known, and tried in this order:
 
     - a list of records;
     - an object with one list of records (`{"results": [...], "acc": 0.5}`);
-    - an object with a list for each of its parts (`{"val": [...], "test": [...]}`), whose names become the field
-      `split`;
-    - objects for each part, with records under the same ids (`{"gpt": {"7": {...}}, "llava": {"7": {...}}}`);
-    - such a list for each part, beside facts about it (`{"results": {"gpt": {"acc": 0.5, "rows": [...]}, ...}}`);
+    - an object with a list for each of its parts (`{"val": [...], "test": [...]}`), whose names
+      become the field `split`;
+    - the same with facts about each part beside its list (`{"gpt": {"acc": 0.5, "rows": [...]},
+      ...}`), perhaps inside a field such as `results`;
+    - an object for each part, with records under the same ids (`{"gpt": {"7": {...}}, "llava":
+      {"7": {...}}}`);
     - columns under their names, also as pandas writes them;
+    - records in an object beside objects with sums of their numbers (`{"acc_by_type": {...},
+      "details": {...}}`);
     - texts or numbers under their ids (`{"7": "A dog."}`), also several such maps side by side
       (`{"results": {"7": 1}, "outputs": {"7": "B"}}`);
+    - columns in an object inside (`{"run": {"predictions": [...], "labels": [...]}}`);
     - records under their ids (`{"7": {...}}`), at any depth (`{"video": {"action": [...]}}`);
     - the only list of records further inside (`{"run": {"version": 3, "results": [...]}}`).
     """
@@ -67,12 +78,16 @@ def _is_plain(value: Any) -> bool:
 
 
 def _has_ids(value: Any) -> bool:
-    """Return whether a value is an object with enough keys that they may be ids."""
+    """Return whether a value is an object with at least `FEWEST_IDS` keys, so that these may be ids
+    of records.
+    """
     return isinstance(value, dict) and len(value) >= FEWEST_IDS
 
 
 def _only_list_inside(content: Object) -> Records | None:
-    """Return the only list of several records inside the objects of an object; None if there are none or several."""
+    """Return the only list of several records in nested objects; None if there is none, or more
+    than one.
+    """
     lists: list[Records] = []
     level: list[Any] = list(content.values())
     for _ in range(DEEPEST):
@@ -94,7 +109,12 @@ def _is_list_of_objects(value: Any) -> bool:
 
 
 def _in_lists(content: Object) -> Records:
-    """Return the records of the only list in an object, or of lists that are all its parts."""
+    """Return the records of an object that contains one list of records, or only lists of records
+    with the same fields.
+
+    In the latter case, such as `{"val": [...], "test": [...]}`, the name of its list is added to
+    each record as the field `split`. Returns an empty list for any other object.
+    """
     lists: dict[str, Records] = {}
     for name, value in content.items():
         if value and _is_list_of_objects(value):
@@ -114,12 +134,13 @@ def _in_lists(content: Object) -> Records:
 
 
 def _in_parts_with_facts(content: Object) -> Records:
-    """Return the records of several parts, each an object with one list of records and some facts; empty if there are
-    no such parts.
+    """Return the records of an object with several parts, each of which has one list of records and
+    facts about them.
 
-    `{"gpt": {"model": "GPT", "acc": 0.5, "rows": [{"id": 1}]}, ...}` gives `{"split": "gpt", "model": "GPT", "id": 1}` and
-    so on. Numbers among the facts describe all records together and are left out. The parts may also be in one of the
-    fields of `content`.
+    `{"gpt": {"model": "GPT", "acc": 0.5, "rows": [{"id": 1}]}, ...}` gives `{"split": "gpt",
+    "model": "GPT", "id": 1}` and so on. Texts are facts about each record, and are added to it.
+    Numbers, such as an accuracy, are about all records and are left out. The parts may also be
+    inside one field of `content`. Returns an empty list for any other object.
     """
     for parts in (content, *content.values()):
         if not _has_ids(parts):
@@ -138,9 +159,10 @@ def _in_parts_with_facts(content: Object) -> Records:
 
 
 def _in_parts_by_id(content: Object) -> Records:
-    """Return the records of several parts that have records under the same ids each; empty if there are no such parts.
+    """Return the records of an object with several parts that have records under the same ids.
 
-    A part may lack up to half of the ids.
+    `{"gpt": {"7": {...}}, "llava": {"7": {...}}}` gives records with the fields `split` ("gpt") and
+    `id` ("7"). A part may lack up to half of the ids. Returns an empty list for any other object.
     """
     parts = list(content.values())
     if len(parts) < 2 or not all(map(_has_ids, parts)):
@@ -160,9 +182,10 @@ def _in_parts_by_id(content: Object) -> Records:
 
 
 def _field_of_list(part: Any) -> str:
-    """Return the field of an object that holds its only list of records: `rows` for `{"acc": 0.5, "rows": [{...}]}`.
+    """Return the name of the field that contains the only list of records of an object: `rows` for
+    `{"acc": 0.5, "rows": [{...}]}`.
 
-    Empty if the object has no such list, several, or no plain field.
+    Empty if the object has no such list, or several, or no field with a plain value beside it.
     """
     if not isinstance(part, dict):
         return ""
@@ -200,11 +223,18 @@ def _in_columns(content: Object) -> Records:
 
 
 FEWEST_ROWS = 3
-"""Cells from which lists of one length in an object inside are the columns of a table."""
+"""Smallest number of cells with which lists of the same length in a nested object are taken for the
+columns of a table.
+"""
 
 
 def _in_lists_of_columns(value: Object) -> Records:
-    """Return the rows of an object of lists of plain values of one length: `{"predictions": [...], "labels": [...]}`."""
+    """Return the rows of a table that an object stores as a list for each column: `{"predictions":
+    [...], "labels": [...]}`.
+
+    Empty if the object contains anything else, or the lists differ in length or have fewer than
+    `FEWEST_ROWS` cells.
+    """
     lists = [inner for inner in value.values() if isinstance(inner, list)]
     if len(lists) < 2 or len(lists) < len(value) or len(lists[0]) < FEWEST_ROWS:
         return []
@@ -281,10 +311,12 @@ def _in_maps_by_id(content: Object) -> Records:
 
 
 def _in_objects_beside_sums(content: Object) -> Records:
-    """Return the records of the only object that has some, beside plain facts and objects of numbers that sum them up.
+    """Return the records of an object in which one field has the records, and others have numbers
+    that sum them up.
 
-    `{"acc": 0.8, "acc_by_type": {"color": 1, ...}, "details": {"a.png": {"What is it?": {...}, ...}, ...}}` gives the
-    records of `details`. Empty if there are no such sums, or fewer records than numbers in them.
+    `{"acc": 0.8, "acc_by_type": {"color": 1, ...}, "details": {"a.png": {"What is it?": {...},
+    ...}, ...}}` gives the records of `details`. Returns an empty list if there are no such sums, or
+    fewer records than numbers in them.
     """
     sums: list[Object] = []
     others: list[Object] = []
@@ -306,7 +338,10 @@ def _in_objects_beside_sums(content: Object) -> Records:
 
 
 def _are_ids(content: Object) -> bool:
-    """Return whether all keys of an object have digits, as ids of records do, and names of fields seldom."""
+    """Return whether all keys of an object contain a digit.
+
+    Ids of records usually do, names of fields seldom.
+    """
     return all(any(map(str.isdigit, key)) for key in content)
 
 
@@ -322,17 +357,20 @@ def _are_settings(values: Object) -> bool:
 
 
 MOST_RECORDS = 0.75
-"""The share of the values of an object that have to be records, for the others to be facts about these."""
+"""Smallest share of records among the values of an object by which the other values are taken for
+facts about all records.
+"""
 
 
 # --- records under their ids ----------------------------------------------------------------------------------------------
 
 
 def _without_facts(content: Object) -> Object:
-    """Return the object of records inside an object that also has facts about all of them.
+    """Return the part of an object that has its records, without facts about all of them.
 
-    `{"acc": 0.5, "results": {"7": {...}, "8": {...}}}` gives `{"7": {...}, "8": {...}}`. The object is returned as it is
-    if it has no plain value, or not exactly one object of records.
+    `{"acc": 0.5, "results": {"7": {...}, "8": {...}}}` gives `{"7": {...}, "8": {...}}`. The object
+    is returned unchanged if it has no plain value, or if not exactly one of its fields contains
+    records.
     """
     has_plain_values = not all(isinstance(value, (dict, list)) for value in content.values())
     if not has_plain_values:
@@ -342,7 +380,8 @@ def _without_facts(content: Object) -> Object:
         if not _has_ids(value):
             continue
         records = {key: record for key, record in value.items() if isinstance(record, dict)}
-        # A plain fact may stand among records under ids: `{"type": "GEN", "0": {...}, "1": {...}}`.
+        # Beside records by id there may be a plain value about all of them:
+        # `{"type": "GEN", "0": {...}, "1": {...}}`.
         are_all = len(records) == len(value)
         are_most = len(records) >= MOST_RECORDS * len(value) and _are_ids(records)
         if are_all or are_most:
@@ -404,7 +443,9 @@ def _are_in_brackets(value: Object) -> bool:
 # --- questions in lists ---------------------------------------------------------------------------------------------------
 
 IsName = Callable[[str], bool]
-"""Tells from the name of a field what the field holds."""
+"""A function that takes the name of a field and tells whether the field contains a certain thing,
+such as a reply.
+"""
 
 
 def question_list(record: Object, is_reply: IsName, is_answer: IsName) -> str:
@@ -439,7 +480,8 @@ def question_list(record: Object, is_reply: IsName, is_answer: IsName) -> str:
 
 
 FURTHER = "further questions"
-"""The field with the number of questions that a record has beside its main one."""
+"""Name of the field with the number of further questions in a record, which are not the main one.
+"""
 
 
 def main_question(record: Object, is_reply: IsName, is_answer: IsName) -> Object:

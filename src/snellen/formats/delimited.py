@@ -42,14 +42,17 @@ _cell_limit_lock = Lock()
 
 
 class CellError(ValueError):
-    """Error for text that is not a row of cells."""
+    """Error for a text that cannot be split into the cells of a table."""
 
 
 def delimited_records(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number of each record's last line, from 1, and its cells. A blank line has no cells.
+    """Yield each record of a table of text: the number of its last line, from 1, and its cells.
+
+    A record may span several lines if a quoted cell contains a line break. A blank line gives an
+    empty list of cells.
 
     Args:
-        lines: Lines with their line endings. Only those that a record needs are consumed.
+        lines: Lines with their line endings. No more lines are taken than a record needs.
         delimiter: The character between cells.
 
     Raises:
@@ -61,9 +64,10 @@ def delimited_records(lines: Iterable[str], delimiter: str) -> Iterator[tuple[in
 
 
 def _next_cells(reader: Any) -> list[str] | None:
-    """Return the cells of the next record, or None at the end.
+    """Return the cells of the next record; None at the end of the table.
 
-    The csv module limits the length of cells for the whole process; the limit is lifted only while the record is read.
+    Python's csv module has a limit for the length of cells that applies to the whole process. It is
+    lifted only while the record is read.
     """
     with _cell_limit_lock:
         limit = csv.field_size_limit(sys.maxsize)
@@ -91,13 +95,17 @@ class DelimitedRow(NamedTuple):
     """Byte offset of the beginning of the row."""
     cells: dict[str, str]
     fault: str = ""
-    """Why the row cannot be read; only in a user's own table."""
+    """Why the row cannot be read; empty if it can.
+
+    Only tables of a user have such rows; in other tables they are errors.
+    """
 
 
 class DelimitedLines:
-    """The lines of a file, decoded one at a time. `end` is the byte offset after the last line that was read.
+    """The lines of a UTF-8 file as texts.
 
-    Raises DataError for a line that is not in UTF-8.
+    `end` is the byte offset in the file after the last line that was read. Raises DataError for a
+    line that is not in UTF-8.
     """
 
     def __init__(self, file: BinaryIO, path: Path) -> None:
@@ -208,7 +216,11 @@ class DelimitedTable:
             raise DataError(f"{path}:1: the column {min(repeated)!r} appears twice")
 
     def __iter__(self) -> Iterator[DelimitedRow]:
-        """Yield the rows below the header. A row with another number of cells is a fault in a user's table, else an error."""
+        """Yield the rows below the header, without blank ones.
+
+        A row whose number of cells differs from that of the header is yielded with a fault if the
+        table is a user's own; otherwise DataError is raised.
+        """
         for line, place, cells in islice(self._records(0), self._before + 1, None):
             is_blank_line = not cells
             if is_blank_line:

@@ -6,13 +6,17 @@ from array import array
 from collections.abc import Iterator
 
 FEW = 50_000
-"""Up to this many are held in a dict, which is faster."""
+"""Up to this number of digests, a dictionary is used, which is faster than the table."""
 _EMPTY = -1
 _FULL = 0.75
 
 
 class DigestIndex:
-    """Numbers from 0 by digests, which are bytes of one length, at least 8: a hash table of open addressing."""
+    """A dictionary from digests to numbers that needs little memory.
+
+    Digests are bytes of one length, at least 8. The numbers are not negative. A few are stored in a
+    dictionary, more in a hash table with open addressing.
+    """
 
     def __init__(self, size: int, kind: str = "q") -> None:
         """Create an empty index.
@@ -84,10 +88,12 @@ class DigestIndex:
 
 
 def _find_slot(keys: bytearray, values: array[int], digest: bytes | bytearray) -> int:
-    """Return the slot of a digest in a hash table; if it is not in the table, the slot that it would get.
+    """Return the slot of a hash table where a digest is, or where it would be stored if it is not
+    in the table.
 
-    Slot n has the bytes n * size to (n + 1) * size of `keys`, and the number `values[n]`. A digest whose own slot is
-    taken is in the next free one.
+    Slot n consists of bytes n * size to (n + 1) * size of `keys` (the digest) and of `values[n]`
+    (its number). If the slot that follows from the digest is taken by another one, the next free
+    slot is used.
     """
     size = len(digest)
     slot = int.from_bytes(digest[:8], "little") % len(values)

@@ -1,7 +1,9 @@
-"""Hub datasets stored as Parquet files with images inside, read as a stream.
+"""Read datasets of the Hugging Face hub whose Parquet files contain the images, a few rows at a
+time.
 
-Text columns are read separately from the image column, of which only a few rows are in memory, and only when an
-image is needed. The files' metadata, as the `datasets` library writes it, says what the columns hold.
+Columns of text are read separately from the column of images, which is read only when an image is
+needed. The metadata that the `datasets` library writes into the files says what the columns
+contain.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ PICTURES = 8
 BUFFER = 1 << 20
 """Bytes of an image column read at once."""
 REMOTE_BUFFER = 8 << 20
-"""The same of a file that is read over a network, where each request takes a while."""
+"""Bytes of an image column read at once from a file on a network, where each request takes a while.
+"""
 _SHARD = re.compile(r"-(\d{5})-of-(\d{5})")
 
 
@@ -44,8 +47,10 @@ _opener: ContextVar[Callable[[Path], Any] | None] = ContextVar("opener", default
 
 @contextmanager
 def files_opened_by(opener: Callable[[Path], Any]) -> Iterator[None]:
-    """Within the block, open Parquet files with `opener`, which takes a path and returns a seekable file, for
-    example one on a network."""
+    """Inside the block, let `opener` open all Parquet files.
+
+    It takes a path and returns a seekable file, such as one that is read over the network.
+    """
     token = _opener.set(opener)
     try:
         yield
@@ -54,7 +59,11 @@ def files_opened_by(opener: Callable[[Path], Any]) -> Iterator[None]:
 
 
 class ParquetRow(Struct, frozen=True):
-    """A row: its file, its number in the file, and its number across all files, both from 0."""
+    """The position of a row: its file, its number in this file, and its number in all files of the
+    split.
+
+    Numbers count from 0.
+    """
 
     path: Path
     row: int
@@ -66,7 +75,7 @@ class ParquetRow(Struct, frozen=True):
 
 
 class ParquetSplit:
-    """The rows of one split."""
+    """The rows of one split of a dataset, which may be in several Parquet files."""
 
     def __init__(self, folder: Path | None, patterns: Sequence[str]) -> None:
         self.paths = parquet_files(folder, patterns)
@@ -91,8 +100,11 @@ class ParquetSplit:
                     yield source_row, _typed_row(form, cells, index, source_row.where)
 
     def names(self, column: str) -> tuple[str, ...]:
-        """Return the class names that the numbers in a column stand for. Raises DataError if the file does not name
-        them."""
+        """Return the names of the classes whose numbers are in a column: number 3 stands for item
+        3.
+
+        Raises DataError if the first file has no such names.
+        """
         path = self.paths[0]
         names = class_names(parquet_schema(path)).get(column)
         if names is None:
@@ -103,8 +115,11 @@ class ParquetSplit:
 
 
 def parquet_files(folder: Path | None, patterns: Sequence[str]) -> list[Path]:
-    """Return the Parquet files that match the patterns, sorted by name. Raises DataError if there are none, or one
-    of `...-00000-of-00003` is missing."""
+    """Return the Parquet files that match any of the patterns, sorted by name.
+
+    Raises DataError if there are none, or if the files of a split are incomplete:
+    `test-00000-of-00003.parquet` must come with two others.
+    """
     if folder is None:
         raise DataError(
             f"no folder with {patterns[0]}; fetch it with {setting('hub', True)}, or name one with {source_setting()} too"
@@ -143,8 +158,11 @@ def parquet_schema(path: Path) -> pa.Schema:
 
 
 def class_names(schema: pa.Schema) -> dict[str, list[str]]:
-    """Return the names of the classes for each column of class numbers, as the `datasets` library writes them into
-    a file. Empty if it did not write the file."""
+    """Return the class names of each column with class numbers.
+
+    The `datasets` library stores them in the metadata of the files that it writes. For other files,
+    the result is empty.
+    """
     try:
         features = msgspec.json.decode((schema.metadata or {})[b"huggingface"])["info"]["features"]
     except (KeyError, TypeError, msgspec.DecodeError):
@@ -157,9 +175,10 @@ def class_names(schema: pa.Schema) -> dict[str, list[str]]:
 
 
 def holds_names_alone(path: Path, column: str) -> bool:
-    """Return whether the images of a column are only named in a Parquet file: no cell has their bytes.
+    """Return whether a column contains only the names of images: no cell has the bytes of an image.
 
-    The statistics of the file say it, so that no image is read. A file without statistics is taken to have the bytes.
+    This is read from the statistics in the file, without reading an image. If there are none, the
+    result is False.
     """
     n_bytes = 0
     n_names = 0
@@ -182,9 +201,10 @@ def holds_names_alone(path: Path, column: str) -> bool:
 
 
 class ImageColumn:
-    """A column of images, or of lists of images, of which a few rows are in memory; reading in order is fastest.
+    """A column of images, or of lists of images, in Parquet files.
 
-    An image is one of the `datasets` library (bytes and path), plain bytes, or a text in base64.
+    Only a few rows are in memory, so reading them in order is fastest. A cell with an image is an
+    object with `bytes` and `path` (as the `datasets` library writes it), bytes, or base64 text.
     """
 
     def __init__(self, column: str) -> None:
@@ -200,12 +220,14 @@ class ImageColumn:
         self._counts: dict[Path, list[int]] = {}
 
     def at(self, place: ParquetRow) -> LazyImage:
-        """Return the image of a row, which is read when it is needed."""
+        """Return the only image of a row. Its bytes are read when they are needed."""
         return LazyImage(f"{place.where}: {self._column}", partial(self._read, place, 0))
 
     def images_in_row(self, place: ParquetRow) -> tuple[LazyImage, ...]:
-        """Return the images of a row, which are read when they are needed: all of its list, or its single one.
-        Empty if the cell is empty."""
+        """Return all images of a row; an empty tuple if its cell is empty.
+
+        Their bytes are read when they are needed.
+        """
         images = []
         for number in range(self._image_count(place)):
             # The first one has no number, as most cells contain a single image.
@@ -221,8 +243,13 @@ class ImageColumn:
         return self._counts[place.path][place.row]
 
     def _read(self, place: ParquetRow, number: int) -> bytes:
-        """Return the bytes of an image: item `number` of the row's list, or its only image. Raises DataError if
-        there is none."""
+        """Return the bytes of an image. Raises DataError if there is none.
+
+        Args:
+            place: The row.
+            number: Which image of the row's list, from 0. It is ignored if the cell contains a
+                single image.
+        """
         try:
             self._move_to(place)
         except (pa.ArrowException, OSError) as error:
@@ -248,8 +275,12 @@ class ImageColumn:
         return bytes(content)
 
     def _move_to(self, place: ParquetRow) -> None:
-        """Load the batch of rows that contains a row. Within a row group it reads on from the current position,
-        since going back means decompressing the group again."""
+        """Load the batch that contains a row.
+
+        Rows are decompressed in groups (row groups), from the beginning of a group. Later rows of
+        the same group are therefore read on from the current position, and only going back starts
+        the group again.
+        """
         group, start = self._row_group_of(place)
         if self._reading != (place.path, group) or place.row < self._first:
             self._column_batches = self._read_group(place.path, group)
@@ -261,8 +292,11 @@ class ImageColumn:
             self._held = next(self._column_batches).column(0)
 
     def _row_group_of(self, place: ParquetRow) -> tuple[int, int]:
-        """Return the number and the first row of the row group that contains a row. A Parquet file can only be read
-        from the beginning of a row group."""
+        """Return the number of the row group that contains a row, and the number of its first row
+        in the file.
+
+        Row groups are the units from whose beginning a Parquet file can be read.
+        """
         if place.path not in self._groups:
             with _open_parquet(place.path) as file:
                 _check_image_column(file.schema_arrow, self._column, place.path)
@@ -316,7 +350,7 @@ def _is_image_type(kind: pa.DataType) -> bool:
 
 
 def _count_images(path: Path, column: str) -> list[int]:
-    """Return how many images each row of a file has."""
+    """Return how many images each row of a file has, as a list with an item for each row."""
     with _open_parquet(path) as file:
         _check_image_column(file.schema_arrow, column, path)
         # Reading the names of images alone is much faster than reading the images.
@@ -335,8 +369,11 @@ def _count_images(path: Path, column: str) -> list[int]:
 
 
 def _decode_base64_image(text: str, where: str) -> bytes:
-    """Return the bytes of an image that is written as base64, alone or in a `data:` URL. Raises DataError for
-    another text."""
+    """Return the bytes of an image that is written as base64 text, with or without
+    `data:image/png;base64,` before it.
+
+    Raises DataError if the text is not base64.
+    """
     _, _, data_of_url = text.partition(";base64,")
     try:
         return base64.b64decode(data_of_url or text, validate=True)
@@ -347,8 +384,10 @@ def _decode_base64_image(text: str, where: str) -> bytes:
 def _column_batches(
     path: Path, needed: Sequence[str], optional: Sequence[str]
 ) -> Iterator[dict[str, list[Any]]]:
-    """Yield the named columns of a file, `TEXTS` rows at a time. Raises DataError if a needed column is missing, or
-    the file is damaged."""
+    """Yield the named columns of a file as lists of cells, `TEXTS` rows at a time.
+
+    Raises DataError if a column in `needed` is missing, or the file is damaged.
+    """
     with _open_parquet(path) as file:
         columns = file.schema_arrow.names
         missing = [name for name in needed if name not in columns]
@@ -372,8 +411,13 @@ def _typed_row(form: type[RowT], cells: dict[str, list[Any]], index: int, where:
 
 
 def _open_parquet(path: Path, buffer: int = 0) -> pq.ParquetFile:
-    """Open a Parquet file. `buffer` is the number of bytes to read at once; with 0, whole columns of row groups are
-    read. Raises DataError if it cannot be read."""
+    """Open a Parquet file. Raises DataError if it cannot be read.
+
+    Args:
+        path: The file.
+        buffer: Number of bytes to read at once. If 0, all of a column in a row group is read at
+            once.
+    """
     opener = _opener.get()
     try:
         return pq.ParquetFile(

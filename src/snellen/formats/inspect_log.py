@@ -28,7 +28,7 @@ LARGEST = 512 << 20
 
 
 def log_fault(path: Path) -> str:
-    """Why a file is not a log with samples; empty if it is one."""
+    """Return why a file cannot be read as a log of Inspect; empty if it is a log with samples."""
     try:
         if path.suffix == ".eval":
             with open_file(path) as file, zipfile.ZipFile(file) as archive:
@@ -46,7 +46,11 @@ def log_fault(path: Path) -> str:
 
 
 def log_rows(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each sample, with the log's task and model. Raises DataError naming a damaged sample."""
+    """Yield a row for each sample of a log of Inspect.
+
+    The task and the model of the log are cells of each row. Raises DataError, which names the
+    sample, if one is damaged.
+    """
     if path.suffix == ".eval":
         header, samples = _read_archive(path)
     else:

@@ -22,17 +22,28 @@ from snellen.formats.delimited import open_text
 from snellen.formats.shown_text import whole_characters
 
 JSON_FAULTS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""Raised for a text that is not JSON, has another form, or is nested deeper than any sensible file."""
+"""Errors that decoding JSON raises: the text is not JSON, does not fit the type, or is nested too
+deeply.
+"""
 
 
 DecodedT = TypeVar("DecodedT")
 
 
 def decode_whole(text: bytes, decode: Callable[[bytes], DecodedT]) -> tuple[DecodedT, bool]:
-    """Decode JSON, and if it has unpaired surrogates, which msgspec rejects, decode it with U+FFFD in their place. Returns
-    the value, and whether there were any.
+    """Decode JSON that may contain unpaired surrogates (halves of a character), which msgspec
+    rejects.
 
-    A model may write half of one, and Python's own JSON sends it. Raises JSON_FAULTS.
+    Models sometimes write half of a character, and Python's own `json` module stores it. Each half
+    becomes U+FFFD.
+
+    Args:
+        text: The JSON.
+        decode: Function that decodes it with msgspec.
+
+    Returns:
+        The decoded value, and whether a surrogate was replaced. Raises JSON_FAULTS if the text is
+        not JSON.
     """
     try:
         return decode(text), False
@@ -67,7 +78,10 @@ RecordT = TypeVar("RecordT")
 
 
 def converted(content: Any, form: type[RecordT], where: str) -> RecordT:
-    """Tables or objects as a typed record. Raises DataError, which begins with `where`, naming the wrong field."""
+    """Return decoded JSON or TOML as a record of a given type.
+
+    Raises DataError if it does not fit. The message begins with `where` and names the wrong field.
+    """
     try:
         return msgspec.convert(content, form)
     except msgspec.ValidationError as error:
@@ -97,7 +111,9 @@ def read_toml(file: Path | Traversable, form: type[RecordT]) -> RecordT:
 
 
 def packaged_toml(package: str, name: str, form: type[RecordT]) -> RecordT:
-    """Return the content of a TOML file of a package as a record of a given type."""
+    """Return the content of a TOML file that is part of a Python package, as a record of a given
+    type.
+    """
     return read_toml(resources.files(package).joinpath(name), form)
 
 
@@ -121,9 +137,19 @@ def read_json(path: Path, form: type[RecordT]) -> RecordT:
 def list_items(
     path: Path, name: str, items: Sequence[msgspec.Raw], form: type[RecordT]
 ) -> Iterator[tuple[str, RecordT]]:
-    """Yield each item of the list `name` of a JSON file as a record of a given type, with its location: `val.json: data[3]`.
+    """Yield each item of a list in a JSON file as a record of a given type, with its location:
+    `val.json: data[3]`.
 
-    The caller reads the list as `list[msgspec.Raw]`, so that an error can name the wrong item. Raises DataError.
+    The caller has decoded the file only down to the list, so that an error can name the wrong item.
+
+    Args:
+        path: The file, for error messages.
+        name: The name of the list, for error messages.
+        items: The items, not decoded yet.
+        form: The type of an item.
+
+    Raises:
+        DataError: An item does not fit the type.
     """
     decode = msgspec.json.Decoder(form).decode
     for number, item in enumerate(items):
@@ -159,9 +185,10 @@ def json_lines(path: Path, form: type[RecordT]) -> Iterator[tuple[str, RecordT]]
 
 
 def kept_lines(path: Path, form: type[RecordT], what: str) -> list[RecordT]:
-    """Return the records of a file to which lines are only added; none if the file does not exist.
+    """Return the records in a JSONL file that `add_lines` has written; an empty list if the file
+    does not exist.
 
-    Raises StoreError naming a line that is not `what`.
+    Raises StoreError if a line is not a record. The message calls a record `what`.
 
     Examples:
         >>> class Row(Struct):
@@ -184,7 +211,9 @@ def kept_lines(path: Path, form: type[RecordT], what: str) -> list[RecordT]:
 
 
 def add_lines(path: Path, *records: Struct) -> None:
-    """Add records to such a file. Raises StoreError where it cannot be written.
+    """Append records to a JSONL file, which is created if it does not exist.
+
+    Raises StoreError if it cannot be written.
 
     Examples:
         >>> class Row(Struct):
@@ -195,7 +224,7 @@ def add_lines(path: Path, *records: Struct) -> None:
     """
     try:
         with path.open("ab", buffering=0) as file:
-            # One write, so that two who write at once mix no lines.
+            # A single write, so that lines of two processes that write at once are not mixed.
             file.write(b"".join(msgspec.json.encode(record) + b"\n" for record in records))
     except OSError as error:
         raise StoreError(f"{path} cannot be written ({error.strerror})") from None
@@ -205,7 +234,9 @@ OBJECT_A_LINE = re.compile(rb"\s*\{[^\n]*\}\s*\n\s*\{")
 
 
 def read_json_value(path: Path) -> Any:
-    """Whatever a .json file holds. Raises DataError.
+    """Return the decoded content of a .json file (or .json.gz).
+
+    Raises DataError if it is not a JSON value.
 
     Examples:
         >>> _ = Path("note.json").write_text('{"bird": "wren"}')
@@ -224,11 +255,15 @@ def read_json_value(path: Path) -> Any:
 
 
 def decoded_json(content: bytes, where: str) -> Any:
-    """Return a JSON value, with null for NaN, which pandas and numpy write. Raises DataError naming the place."""
+    """Return a decoded JSON value.
+
+    NaN, which is not JSON but written by pandas and numpy, becomes None. Raises DataError, which
+    begins with `where`.
+    """
     try:
         return msgspec.json.decode(content)
     except JSON_FAULTS as error:
-        # Python's own reader takes NaN.
+        # Unlike msgspec, Python's own json module accepts NaN.
         return _with_nan(content, where, error)
 
 
@@ -258,10 +293,19 @@ _objects = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 def stream_list(path: Path, name: str, form: type[RecordT]) -> Iterator[tuple[str, RecordT]]:
-    """Yield each item of the list `name` of a JSON object as a record of a given type, with its location:
+    """Yield each item of a list in a JSON object as a record of a given type, with its location:
     `val.json: questions[3]`.
 
-    Nothing after the list is read. Raises DataError naming an item that is wrong or cut off.
+    The file is read in parts, so that it may be larger than the memory. Nothing after the list is
+    read.
+
+    Args:
+        path: The file, which contains a JSON object.
+        name: The field of the object that contains the list.
+        form: The type of an item.
+
+    Raises:
+        DataError: An item does not fit the type, or the file ends within the list.
     """
     decode = msgspec.json.Decoder(form).decode
     number = 0
@@ -280,7 +324,10 @@ def stream_list(path: Path, name: str, form: type[RecordT]) -> Iterator[tuple[st
 
 
 def _items(file: BinaryIO, path: Path, name: str) -> Iterator[msgspec.Raw]:
-    """Yield the items of the list `name`, reading the file in parts. The window is the part that is not yet decoded."""
+    """Yield the items of the list `name`, reading the file in parts.
+
+    `window` is what has been read but not yet decoded.
+    """
     window = _opening(file, path, name)
     while not window.startswith(b"]"):
         end = _last_end(window)
@@ -295,10 +342,14 @@ def _items(file: BinaryIO, path: Path, name: str) -> Iterator[msgspec.Raw]:
 
 
 def _next(file: BinaryIO, window: bytes) -> bytes:
-    """Skip blanks and a comma inside a list, reading on if the window ends there.
+    """Skip the white space and the comma before the next item of a list.
+
+    Args:
+        file: The file, from which more is read if the window ends.
+        window: What has been read but not yet decoded.
 
     Returns:
-        The window from the next item, or from the bracket that ends the list.
+        The window, from the next item or from the bracket that ends the list.
     """
     while True:
         remainder = window.lstrip(_BLANK).removeprefix(b",").lstrip(_BLANK)
@@ -311,17 +362,17 @@ def _next(file: BinaryIO, window: bytes) -> bytes:
 
 
 def _opening(file: BinaryIO, path: Path, name: str) -> bytes:
-    """Read a JSON file up to the list `name` of its outermost object.
+    """Read a JSON file up to the beginning of a list in its outermost object.
 
     Returns:
-        What was read of the list, from its first item on.
+        What was read beyond the opening bracket, from the first item on.
 
     Raises:
         DataError: The outermost object has no such list.
     """
     opening = re.compile(rb'"%s"\s*:\s*\[' % re.escape(name.encode()))
     window = b""
-    searched = 0  # bytes of the window without a match
+    searched = 0  # no list begins in this many first bytes of the window
     while chunk := file.read(WINDOW):
         window += chunk
         for match in opening.finditer(window, searched):
@@ -333,9 +384,13 @@ def _opening(file: BinaryIO, path: Path, name: str) -> bytes:
 
 
 def _is_outermost(head: bytes, name: str) -> bool:
-    """Return whether the list `name` that opens at the end of `head` belongs to the outermost object.
+    """Return whether a list that has just been opened belongs to the outermost object, and not to
+    an object inside it.
 
-    If it does, closing the list and the object makes `head` complete JSON with this field.
+    Args:
+        head: The file up to and including the opening bracket of the list. If `]}` after it makes
+            it valid JSON with the field `name`, the list belongs to the outermost object.
+        name: The field that contains the list.
     """
     try:
         return name in msgspec.json.decode(head + b"]}", type=dict[str, msgspec.Raw])
@@ -344,7 +399,11 @@ def _is_outermost(head: bytes, name: str) -> bool:
 
 
 def _last_end(window: bytes) -> int:
-    """Return the index behind the last complete item of a list; 0 if none is found. All items before it must parse."""
+    """Return the index just after the last complete object in a list; 0 if none is complete.
+
+    Args:
+        window: The list from one of its items on, without the opening bracket.
+    """
     end = len(window)
     for _ in range(NESTED):
         end = window.rfind(b"}", 0, end)
@@ -359,7 +418,10 @@ def _last_end(window: bytes) -> int:
 
 
 def _list_end(window: bytes) -> int:
-    """Return the index behind the bracket that ends a list. Raises ValueError if the list does not end within the window."""
+    """Return the index of the bracket that ends a list.
+
+    Raises ValueError if the list does not end within the window.
+    """
     text = window.decode()
     _, end = json.JSONDecoder().raw_decode("[" + text)
     return len(text[: end - 2].encode())

@@ -21,9 +21,18 @@ from snellen.formats.suffixes import row_suffix
 
 
 def json_rows(path: Path, encoding: str = "") -> Iterator[SourceRow]:
-    """Yield the rows of a JSON value of any layout (`containers.records_in`), or of one object per line.
+    """Yield the rows of a JSON file, which has records in any layout that `records_in` knows, or an
+    object in each line.
 
-    The content decides which of them a file is, not its suffix. Raises DataError.
+    Which of the two it is, is recognised by the content: a `.json` file may have an object in each
+    line.
+
+    Args:
+        path: The file.
+        encoding: Encoding of the file, if it is not UTF-8.
+
+    Raises:
+        DataError: The file is not JSON, or contains no records.
     """
     with open_text(path) as file:
         if row_suffix(path) == ".jsonl" and not encoding and _begins_with_record(file):
@@ -54,11 +63,13 @@ def json_rows(path: Path, encoding: str = "") -> Iterator[SourceRow]:
 
 
 MOST_KEYS = 6
-"""Keys of an object that an error names."""
+"""Largest number of keys of an object that an error message lists."""
 
 
 def _contents(value: Any) -> str:
-    """Say what an object without records holds, for an error; empty for any other value."""
+    """Return a clause for an error message that says which keys an object has; empty if the value
+    is not an object.
+    """
     if not isinstance(value, dict) or not value:
         return ""
     keys = ", ".join(map(repr, list(value)[:MOST_KEYS])) + (
@@ -68,9 +79,10 @@ def _contents(value: Any) -> str:
 
 
 def _begins_with_record(file: BinaryIO) -> bool:
-    """Return whether the first line of a file may be a complete JSON record.
+    """Return whether the first line of a file can be a complete JSON object.
 
-    It is not if it begins a list, or is only the bracket of an object over several lines.
+    It cannot if it begins a list, or is only the opening bracket of an object that spans several
+    lines.
     """
     beginning = file.read(1024).removeprefix(codecs.BOM_UTF8).lstrip()
     file.seek(0)
@@ -80,7 +92,12 @@ def _begins_with_record(file: BinaryIO) -> bool:
 
 
 def _consecutive_values(content: bytes) -> list[Any]:
-    """Return JSON values that follow each other, as a program appends them with indents or commas; empty if not JSON."""
+    """Return the JSON values of a file that contains several, one after the other: `{"id": 1}
+    {"id": 2}`.
+
+    Programs that append to a file write it in this way, with white space or commas between values.
+    Returns an empty list if the content is not JSON, or is a single value.
+    """
     decoder = json.JSONDecoder(parse_constant=lambda name: None)
     values: list[Any] = []
     try:
@@ -111,7 +128,11 @@ def _line_rows(lines: Iterable[str], path: Path) -> Iterator[SourceRow]:
 
 
 def _row_of(record: Any, where: str, number: int) -> SourceRow:
-    """Return a decoded JSON value as a row. It is faulty if it is not an object, or contains an unpaired surrogate."""
+    """Return a decoded JSON value as a row.
+
+    The row has a fault if the value is not an object, or contains an unpaired surrogate (half of a
+    character).
+    """
     try:
         encoded = msgspec.json.encode(record)
     except UnicodeEncodeError as error:
@@ -125,14 +146,15 @@ def _row_of(record: Any, where: str, number: int) -> SourceRow:
 
 
 def _row_with_surrogate(record: Any, surrogate: str, where: str, number: int) -> SourceRow:
-    """Return the row of a record that contains an unpaired surrogate, with a message about it in `fault`.
+    """Return the row of a record that contains an unpaired surrogate (half of a character), with an
+    error message in `fault`.
 
-    In the cells of the row, U+FFFD replaces unpaired surrogates, as they cannot be encoded.
+    In its cells, U+FFFD replaces unpaired surrogates, because they cannot be encoded.
 
     Args:
         record: The decoded record.
-        surrogate: The surrogate as an escape, such as `\\ud83d`.
-        where: File and line.
+        surrogate: The surrogate.
+        where: File and line, for the message.
         number: Number of the line.
     """
     fault = f"{where}: a text contains {surrogate!r}, an unpaired surrogate; replace it with the complete character"

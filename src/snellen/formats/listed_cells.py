@@ -54,7 +54,9 @@ def listed(cell: Any) -> list[Any] | None:
 
 
 def _parse_literal(text: str) -> Any:
-    """Parse a value in the syntax of JSON, Python or numpy; None if it is none of these."""
+    """Return the value of a text in the syntax of JSON, Python or numpy; None if it is in none of
+    these.
+    """
     try:
         return msgspec.json.decode(text)
     except JSON_FAULTS:
@@ -66,9 +68,11 @@ def _parse_literal(text: str) -> Any:
 
 
 def python_literal(text: str) -> Any:
-    """Return the value of a literal in Python's syntax; None for other texts, and for one too deep to be read.
+    """Return the value of a text in the syntax of a Python literal, such as `['a', 1]`; None if it
+    is not one.
 
-    Values that JSON does not have, such as sets, bytes and `...`, are no values of cells, so that such a text is a text.
+    None is also returned for literals that are nested too deeply, and for those that JSON does not
+    have, such as sets and `...`.
 
     Examples:
         >>> python_literal("[{'question': 'Where?'}]"), python_literal("[" * 500), python_literal("[...]")
@@ -82,7 +86,7 @@ def python_literal(text: str) -> Any:
 
 
 def _is_plain(value: Any) -> bool:
-    """Return whether a value consists of what JSON has, and of tuples."""
+    """Return whether a value consists only of types that JSON has, and of tuples."""
     if isinstance(value, (list, tuple)):
         return all(map(_is_plain, value))
     if isinstance(value, dict):

@@ -45,9 +45,11 @@ def locate_file(folder: Path | None, *names: str) -> Path:
 
 
 def locate_or_none(folder: Path | None, *names: str) -> Path | None:
-    """Return the first of `names` that exists in a folder or up to two levels below it; None if there is none.
+    """Return the first of `names` that exists in a folder or up to two levels below it; None if
+    none exists.
 
-    The name `.` is the folder itself. Raises DataError if a file exists twice at the same level.
+    The folder itself is searched first, then the folders in it, then those in these. The name `.`
+    is the folder itself. Raises DataError if a file exists twice at the same level.
     """
     if folder is None:
         return None
@@ -65,18 +67,20 @@ def locate_or_none(folder: Path | None, *names: str) -> Path | None:
 
 
 def _paths_of(name: str, folder: Path, parent_pattern: str) -> list[Path]:
-    """Return the paths in some folders below a folder that have a name, which may also be a pattern.
+    """Return the paths that a name stands for in some folders; an empty list if there are none.
 
     Args:
-        name: A relative path or pattern, `.` for the folder itself, or an absolute path.
+        name: A relative path or a pattern such as `*.json`, `.` for the folder itself, or an
+            absolute path.
         folder: The folder.
-        parent_pattern: Which folders below it are searched: empty for the folder itself, `*/` for those in it.
+        parent_pattern: Which folders are searched: empty for the folder itself, `*/` for those in
+            it.
     """
     path = folder / name
     if name == ".":
         return [folder]
     if Path(name).is_absolute() or not parent_pattern:
-        if path.exists():  # also a name with brackets, which is a pattern of another name
+        if path.exists():  # checked first, as brackets in a name would be read as a pattern
             return [path]
         if Path(name).is_absolute():
             return []
@@ -105,11 +109,14 @@ def base_of(picture: str, bases: Iterable[Path | None], where: str) -> Path:
 _PADDED = re.compile(r"0\d+", re.ASCII)
 PICTURE_FILE = re.compile(r"\S.{0,500}\.(?:png|jpe?g|webp|gif|bmp|tiff?)(?:\?\S*)?", re.IGNORECASE)
 MOST_FILES = 200_000
-"""Files of any kind, after which no further folder is looked into."""
+"""Number of files, of any kind, after which no further folders are searched."""
 LONGEST_CELL = 1024
-"""Letters of a cell that may name a file; longer ones hold an image."""
+"""Longest text of a cell, in characters, that may be a file name.
+
+A longer one contains the image itself.
+"""
 DEEPEST = 5
-"""Folders within one another that are looked into."""
+"""Number of levels of folders that are searched."""
 SPLITS = frozenset({"train", "training", "val", "valid", "validation", "test", "testing"})
 
 
@@ -130,7 +137,9 @@ def name_in_words(stem: str) -> str:
 
 
 def splits_in(folder: Path) -> list[str]:
-    """Return the names of the folders in a folder if all are splits (`train`, `val`, `test`); else an empty list."""
+    """Return the names of the folders in a folder if all are names of splits (`train`, `val`,
+    `test`); otherwise an empty list.
+    """
     names = [
         path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")
     ]
@@ -139,27 +148,36 @@ def splits_in(folder: Path) -> list[str]:
 
 
 def _folded(name: str) -> str:
-    """Return a name for comparison: in lower case, and each accented letter as one character (NFC)."""
+    """Return a name in the form in which names are compared: in lower case, with each accented
+    letter as one character (NFC).
+    """
     return unicodedata.normalize("NFC", name).casefold()
 
 
 Folders = tuple[str, ...]
 """The folders of a path, from the outermost to the innermost, in lower case: `images/train/` is `("images", "train")`."""
 Located = tuple[Folders, list[tuple[Folders, Path]]]
-"""The folders that a cell names, and the images with its file name, each with the folders that it is in."""
+"""Two values: the folders that a cell names, and the images with its file name, each with the
+folders that it is in.
+"""
 ANY_FOLDER: Folders = ("*",)
-"""In `FolderShift.replaced`: all folders that a cell names."""
+"""As `FolderShift.replaced`: the rule replaces whatever folders a cell names."""
 
 
 class FolderShift(NamedTuple):
-    """A rule that replaces the first folders of the paths in a column: with `("train",)` by `("images",)`, the cell
-    `train/a.jpg` finds `images/a.jpg`."""
+    """A rule that says in which folder an image is if it is not in the one that the table names.
+
+    It replaces the first folders of a path. With `replaced=("train",)` and `by=("images",)`, the
+    cell `train/a.jpg` finds `images/a.jpg`.
+    """
 
     replaced: Folders
     by: Folders
 
     def place(self, folders: Folders) -> Folders | None:
-        """Return the folders of a file whose cell names `folders`; None if the rule does not apply to them."""
+        """Return the folders in which the rule expects an image whose cell names `folders`; None if
+        the rule does not apply to it.
+        """
         if self.replaced == ANY_FOLDER:
             return self.by
         count = len(self.replaced)
@@ -180,15 +198,20 @@ class _ImagePaths(NamedTuple):
 
 
 class ImageFinder:
-    """Finds the images below a folder by the names in the cells of a table.
+    """Finds the images below a folder by the file names in the cells of a table, even if their
+    folders are not exact.
 
-    An image in another folder than its cell says is accepted only if one `FolderShift` explains every cell of the
-    column (`learn`). Otherwise a missing image would be replaced by another one with the same name.
-    A cell may leave out the first folders of its path, but not if another cell of its column gives a complete path.
+    If an image is in another folder than its cell says, this is accepted only if one rule
+    (`FolderShift`) explains the folders of all cells in the column (see `learn`). Otherwise another
+    image with the same name could be taken for one that is missing.
+
+    A cell may leave out the first folders of its path, unless another cell of its column gives a
+    complete path.
 
     Attributes:
-        moved: Images found by such a rule, by cell.
-        numbered: Images found only by their number, by cell.
+        moved: By cell, the images that were found by such a rule.
+        numbered: By cell, the images that were found only by their number, such as `000042.jpg` for
+            `42`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -227,7 +250,12 @@ class ImageFinder:
         return paths
 
     def learn(self, cells: Iterable[object]) -> None:
-        """Compare all cells of a column with the images, and remember the one rule that says where its images are."""
+        """Find the rule that explains where the images of a column are, from all its cells, and
+        remember it.
+
+        Nothing is remembered if no rule explains all of them, or several rules find different
+        images.
+        """
         names: dict[str, None] = {}  # without duplicates, in order
         for content in cells:
             name = _picture_name(content)
@@ -242,7 +270,12 @@ class ImageFinder:
                 return
 
     def _shift(self, cells: Iterable[object]) -> dict[str, Path]:
-        """Return the file of each cell if exactly one rule explains where all of them are; else an empty dictionary."""
+        """Return the image of each cell, if exactly one rule explains where the images of all cells
+        are.
+
+        Returns an empty dictionary if there is no such rule, or if several rules find different
+        images.
+        """
         located: dict[str, Located] = {}
         for content in cells:
             name = _picture_name(content)
@@ -275,9 +308,11 @@ class ImageFinder:
         return dict(zip(located, files, strict=True))
 
     def _candidates(self, cell: str) -> Located:
-        """Return the folders named by a cell, and the images with its file name, each with the folders that it is in.
+        """Return the folders that a cell names, and all images with its file name, each with the
+        folders that it is in.
 
-        The cell `train/a.jpg` gives `("train",)` and, for example, `[(("images", "train"), Path("images/train/a.jpg"))]`.
+        The cell `train/a.jpg` gives `("train",)` and, for example, `[(("images", "train"),
+        Path("images/train/a.jpg"))]`.
         """
         folder, _, name = _folded(cell.strip().replace("\\", "/")).rpartition("/")
         paths = (
@@ -296,7 +331,8 @@ class ImageFinder:
         return _folders(folder), candidates
 
     def find(self, cell: object) -> Path | None:
-        """Return the image that a cell names; None if there is none, or more than one.
+        """Return the image that a cell names; None if there is none, or if it could be one of
+        several.
 
         A cell that names a split, such as `train/1.jpg`, never finds an image of another split.
         """
@@ -319,7 +355,12 @@ class ImageFinder:
         return moved_image
 
     def of_number(self, cell: object) -> list[Path]:
-        """Return the images whose names are the number in a cell, padded with zeros as in COCO: `000042.jpg` for `42`."""
+        """Return the images whose name is the number in a cell with zeros before it, as in COCO:
+        `000042.jpg` for `42`.
+
+        They are several if images in different folders have the same number; an empty list if there
+        are none.
+        """
         named_path = str(cell).strip().replace("\\", "/")
         named_folder, _, number = named_path.rpartition("/")
         images = []
@@ -329,7 +370,9 @@ class ImageFinder:
         return images
 
     def _is_other_split(self, path: str, folder: str) -> bool:
-        """Return whether an image is in the folder of one split, such as `train`, and a cell names the folder of another."""
+        """Return whether a cell names the folder of one split, such as `train`, and an image is in
+        the folder of another.
+        """
         image_splits = _splits_of(_folded(path.removeprefix(str(self._folder))))
         cell_splits = _splits_of(folder)
         if not image_splits or not cell_splits:
@@ -337,7 +380,9 @@ class ImageFinder:
         return image_splits.isdisjoint(cell_splits)
 
     def share(self, cells: list[str]) -> float:
-        """Return the share of cells, from 0 to 1, that name one of the images, or have the number of several."""
+        """Return the share of cells, from 0 to 1, for which there is an image, or several with
+        their number. 0 if there are no cells.
+        """
         if not cells:
             return 0.0
         shifted = self._shift(cells)
@@ -354,7 +399,10 @@ def _splits_of(path: str) -> set[str]:
 
 
 def _files_under(rule: FolderShift, located: Iterable[Located]) -> tuple[Path, ...]:
-    """Return the file that a rule gives for each cell; empty if it gives a cell no file, or several."""
+    """Return the image that a rule finds for each cell.
+
+    Returns an empty tuple if the rule finds no image for one of the cells, or more than one.
+    """
     files: list[Path] = []
     for folders, candidates in located:
         expected = rule.place(folders)
@@ -366,9 +414,10 @@ def _files_under(rule: FolderShift, located: Iterable[Located]) -> tuple[Path, .
 
 
 def _picture_name(content: object) -> str:
-    """Return the file name in a cell, which is a text, a number, or `{"path": ...}`.
+    """Return the file name in a cell, which may be a text, a number or an object such as `{"path":
+    "a.jpg"}`.
 
-    Empty if the cell is empty, or so long that it contains the image itself.
+    Empty if the cell is something else, or so long that it contains the image itself.
     """
     name = content.get("path") if isinstance(content, dict) else content
     if not isinstance(name, (str, int)):

@@ -10,7 +10,7 @@ ASKING = frozenset({"human", "user", "question"})
 ANSWERING = frozenset({"gpt", "assistant", "model", "bot", "chatgpt", "answer"})
 SYSTEM = frozenset({"system"})
 MARK = "<image>"
-"""What stands for an image in the text of a message."""
+"""The mark that shows in the text of a message where an image is."""
 
 
 def is_image_part(part: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Files that `snellen pack` wrote: what is in them, and how they are unpacked."""
+"""Tell what is in a file that `snellen pack` wrote, and how to unpack it."""
 
 from __future__ import annotations
 
@@ -18,26 +18,28 @@ BENCHMARK_FILE = "benchmark.json"
 RUN_FILE = "manifest.json"
 """The file that makes a folder a run."""
 ANSWERS_PREFIX = "answers."
-"""How the names of files with the answers to questions begin."""
+"""Names of files with the answers to questions begin with this text."""
 
 
 class PackedFile(Struct, frozen=True):
-    """What a file that `snellen pack` wrote has in it."""
+    """What is in a file that `snellen pack` wrote: a benchmark, or runs with their benchmarks."""
 
     benchmark: str = ""
-    """Folder of the benchmark in it; empty if it has runs."""
+    """Name of the folder with the benchmark; empty if the file contains runs."""
     runs: tuple[str, ...] = ()
-    """Folders of the runs in it."""
+    """Names of the folders with runs; empty if the file contains only a benchmark."""
     has_answers: bool = False
 
     @property
     def folders(self) -> frozenset[str]:
-        """The folders that unpacking makes."""
+        """Names of the folders that appear when the file is unpacked."""
         return frozenset({self.benchmark, *self.runs} - {""})
 
 
 def read_packed(path: Path) -> PackedFile | None:
-    """Return what `snellen pack` put into a file; None for any other file. Nothing is unpacked."""
+    """Return what is in a file that `snellen pack` wrote, without unpacking it; None for any other
+    file.
+    """
     try:
         with open_file(path) as file, zipfile.ZipFile(file) as archive:
             names = archive.namelist()
@@ -58,9 +60,10 @@ def read_packed(path: Path) -> PackedFile | None:
 
 
 def how_to_unpack(path: Path) -> str:
-    """Return what to type for an archive that `snellen pack` wrote; empty for any other file.
+    """Return the commands that unpack and use a file that `snellen pack` wrote; empty for any other
+    file.
 
-    The text is a clause such as `unpack it with ..., then ...`.
+    The text is a part of a sentence, such as `unpack it with ..., then ...`.
     """
     packed = read_packed(path) if path.suffix.lower() == ".zip" else None
     if packed is None:

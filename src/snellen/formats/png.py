@@ -1,7 +1,9 @@
-"""PNG files whose bytes depend on the pixels alone.
+"""Write PNG files whose bytes depend only on the pixels.
 
-Pillow's own depend on the zlib it was built with. This one writes an indexed image with the "up" filter and one
-deflate block of fixed Huffman codes whose only matches are runs (RFC 1951); noise, which has none, as it is.
+Those of Pillow also depend on its version of zlib. Here an image with a palette is written with the
+filter "up" (the difference to the row above), as one deflate block with fixed Huffman codes in
+which only runs of a byte are shortened (RFC 1951). Noise, which has no runs, is stored
+uncompressed.
 """
 
 from __future__ import annotations

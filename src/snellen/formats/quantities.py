@@ -226,21 +226,32 @@ _VARIABLE_BEHIND = late_pattern(r"[a-zA-Z]")
 
 
 class Quantity(Struct, frozen=True):
-    """A number with its unit, at [start, end) in a text."""
+    """A number with its unit in a text, such as `5 km`.
+
+    It is at the characters from `start` up to `end`.
+    """
 
     values: tuple[Fraction, ...]
-    """Possible values of its digits: two if a separator may be decimal or of thousands, else one."""
+    """The numbers that the digits may mean.
+
+    There are two if it is unclear whether a separator is decimal: `1.250` may be 1.25 or 1250.
+    """
     root: int
-    """Integer whose square root multiplies the value; 1 for none."""
+    """A whole number whose square root the value is multiplied by: 3 for `2√3`, and 1 if there is
+    no root.
+    """
     pi: int
-    """Power of pi that multiplies the value."""
+    """The power of pi that the value is multiplied by: 1 for `2π`, and 0 if there is no pi."""
     unit: str
-    """Canonical name of the unit; empty for none."""
+    """The unit in a uniform spelling, such as `km`; empty if there is none."""
     start: int
     end: int
 
     def equals(self, other: Quantity) -> bool:
-        """Return whether both are the same number in the same unit; a missing unit agrees with any."""
+        """Return whether two quantities can mean the same.
+
+        A quantity without a unit equals one with any unit.
+        """
         is_same_number = (
             self.root == other.root
             and self.pi == other.pi
@@ -250,7 +261,9 @@ class Quantity(Struct, frozen=True):
 
 
 def units_agree(first: str, second: str) -> bool:
-    """Return whether two units are the same, or one is missing or less specific (° for °C, ¥ for yen)."""
+    """Return whether two units can be the same: equal ones, a missing one, or a less specific one
+    (`°` and `°C`, `¥` and `yen`).
+    """
     if first == second or not first or not second:
         return True
     units = {first, second}
@@ -271,7 +284,9 @@ def quantities(text: str, decimal: DecimalSign | None = None) -> list[Quantity]:
 
 
 def whole_quantity(text: str, decimal: DecimalSign | None = None) -> Quantity | None:
-    """Return the quantity if a text consists of one and nothing else; else None."""
+    """Return the quantity that a text consists of; None if the text contains anything else, or
+    several quantities.
+    """
     is_latex = text.strip().startswith(("$\\", "\\"))
     text = plain_latex(text).strip(" $.\n" if is_latex else " \n")
     quantities = list(_quantities(text, decimal))
@@ -301,7 +316,9 @@ def _quantities(text: str, decimal: DecimalSign | None) -> Iterator[Quantity]:
 
 
 def _quantity_at(text: str, start: int, decimal: DecimalSign | None) -> Quantity | None:
-    """Parse the quantity that begins at `start`; None if there is none, or it is a part of a word or formula."""
+    """Return the quantity that begins at `start`; None if there is none, or if it is part of a word
+    or formula, such as `x2`.
+    """
     before = text[start - 1] if start else ""
     if before and (before in "_^" or (before.isalnum() and before.isascii())):
         return None
@@ -515,9 +532,9 @@ def _of_text(text: str) -> tuple[Quantity, ...]:
 
 
 def quantities_agree(reply: str, gold: str) -> bool:
-    """Return whether reply and gold have the same quantities in the same order.
+    """Return whether a reply has the same quantities as the correct answer, in the same order.
 
-    -5 is not 5, $10 is not EUR 10, and 5 km is not 5 cm.
+    Signs and units count: -5 is not 5, $10 is not EUR 10, and 5 km is not 5 cm.
     """
     reply_quantities = _of_text(reply)
     gold_quantities = _of_text(gold)
@@ -528,7 +545,9 @@ def quantities_agree(reply: str, gold: str) -> bool:
 
 
 def holds_quantities(reply: str, gold: str) -> bool:
-    """Return whether every quantity of the gold is in the reply, in any order."""
+    """Return whether a reply contains every quantity of the correct answer, in any order; True if
+    the answer has none.
+    """
     reply_quantities = _of_text(reply)
     for expected in _of_text(gold):
         if not any(quantity.equals(expected) for quantity in reply_quantities):

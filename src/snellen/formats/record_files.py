@@ -68,7 +68,7 @@ _encode_lines = msgspec.json.Encoder(order="deterministic").encode_lines
 
 
 class RecordWriter:
-    """Writes records of one type to a file, one block at a time."""
+    """Writes records of one type to a compressed file, in blocks of `ROWS` records."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("wb")
@@ -99,9 +99,9 @@ class RecordWriter:
 
 
 def read_records(path: Path, kind: type[RecordT]) -> Iterator[RecordT]:
-    """Yield the records of a file in order, with one block in memory at a time.
+    """Yield the records of a file in order. Only one block of them is in memory.
 
-    Raises DataError for a file that is missing, truncated or in another form.
+    Raises DataError if the file is missing, cut off, or has records of another type.
     """
     decode = msgspec.json.Decoder(kind).decode_lines
     repeated = _REPEATED.get(kind, ())
@@ -137,15 +137,24 @@ def _read_blocks(path: Path) -> Iterator[list[bytes]]:
 
 
 def _compress_block(lines: bytes) -> bytes:
-    """Return lines as compressed data without a time stamp, so that equal records give equal files."""
+    """Return compressed lines. No time is stored with them, so that files with the same records
+    have the same bytes.
+    """
     return gzip.compress(lines, LEVEL, mtime=0)
 
 
 def _share_equal_texts(
     records: Sequence[Struct], names: Sequence[str], shared: dict[Any, Any]
 ) -> None:
-    """Replace equal texts in the named fields by one object, to save memory: thousands of questions have the same
-    options and tags."""
+    """Make equal texts in the named fields of records one object in memory.
+
+    This saves memory, because thousands of questions have the same options and tags.
+
+    Args:
+        records: The records, which are changed.
+        names: The fields.
+        shared: The texts so far, which are added to.
+    """
     if len(shared) > MOST_SHARED:
         shared.clear()
     intern = shared.setdefault
@@ -168,14 +177,16 @@ class _Grouped(Struct):
 
 
 def sort_by_group(path: Path) -> None:
-    """Sort the samples of a file so that those of a group are adjacent. Groups are in the order of their first samples.
+    """Sort the samples in a file so that samples of the same group, such as all questions about an
+    image, follow each other.
 
-    At most `ROWS_AT_ONCE` lines are in memory, besides a number for each line. A file that is already in order is
-    not rewritten.
+    Groups are in the order of their first samples. To limit memory, the file is read several times,
+    and each time `ROWS_AT_ONCE` lines are written. A file that is already in order is not written
+    again.
     """
     decode = msgspec.json.Decoder(_Grouped).decode_lines
     number_by_group: dict[str, int] = {}
-    group_numbers = array("Q")  # of each line
+    group_numbers = array("Q")  # for each line, the number of its group
     for lines in _read_blocks(path):
         for line in decode(b"".join(lines)):
             group_numbers.append(number_by_group.setdefault(line.group, len(number_by_group)))
@@ -196,7 +207,15 @@ def sort_by_group(path: Path) -> None:
 
 
 def _lines_for_range(path: Path, new_positions: Sequence[int], start: int, end: int) -> list[bytes]:
-    """Return the lines whose new positions are from `start` up to `end`, in the new order."""
+    """Return the lines that belong at the positions from `start` up to (but without) `end` of the
+    sorted file, in this order.
+
+    Args:
+        path: The unsorted file.
+        new_positions: For each of its lines, the position in the sorted file.
+        start: The first position.
+        end: The position after the last one.
+    """
     ordered = [b""] * (end - start)
     all_lines = (line for lines in _read_blocks(path) for line in lines)
     for new, line in zip(new_positions, all_lines, strict=True):

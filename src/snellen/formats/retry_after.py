@@ -7,9 +7,12 @@ from email.utils import parsedate_to_datetime
 
 
 def parse_retry_after(value: str, now: float) -> float | None:
-    """Seconds that a Retry-After header asks for, or None when it cannot be read (RFC 9110, 10.2.3).
+    """Return the seconds that a server asks to wait in its Retry-After header (RFC 9110, 10.2.3);
+    None if it is unreadable.
 
-    It is a number of seconds or an HTTP date; `now` is seconds since 1970. A past date is 0.
+    Args:
+        value: The header: a number of seconds, or an HTTP date. A date in the past gives 0.
+        now: The present time in seconds since 1970.
     """
     value = value.strip()
     if value.replace(".", "", 1).isdecimal() and value.isascii():

@@ -14,7 +14,9 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def strip_controls(text: str) -> str:
-    """`text` without control characters (tab and line break stay) and halves of surrogate pairs.
+    """Return a text with U+FFFD in place of control characters and unpaired surrogates.
+
+    Tabs and line breaks stay.
 
     Examples:
         >>> strip_controls("red: \\x1b[31m")
@@ -33,7 +35,8 @@ def whole_characters(text: str) -> str:
 
 
 def short_name(text: str) -> str:
-    """`text` for use inline, also without the characters that change writing direction.
+    """Return a text that is safe inside a line: without control characters, and without those that
+    change the writing direction.
 
     Examples:
         >>> short_name("red: \\x1b[31m")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 VALUES = frozenset({"bytes", "path", "url", "from", "role"})
-"""Fields of an object that is a single value: an image, a message."""
+"""Field names by which an object is recognised as a single value, such as an image or a message,
+and is not flattened.
+"""
 
 
 class SourceRow(NamedTuple):
@@ -20,13 +22,19 @@ class SourceRow(NamedTuple):
     fault: str = ""
     """Why the row cannot be read; empty if it can."""
     holds_half_pair: bool = False
-    """Whether the only fault is an unpaired surrogate, which the cells replace with U+FFFD."""
+    """Whether the row would be readable but for an unpaired surrogate (half of a character).
+
+    In the cells, U+FFFD replaces it.
+    """
 
 
 def flat_record(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Flatten nested objects into columns such as `qa.question`, and drop nulls.
+    """Return a record without nested objects: `{"qa": {"question": "Why?"}}` becomes
+    `{"qa.question": "Why?"}`.
 
-    An object that is a single value, such as an image with `bytes` and `path`, stays as it is.
+    Nulls are left out. An object that is a single value, such as an image with `bytes` and `path`,
+    stays as it is. An object whose keys are whole questions becomes a list of objects with the
+    field `question`.
     """
     cells: dict[str, Any] = {}
     for name, value in record.items():
@@ -45,7 +53,11 @@ def flat_record(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _is_map_by_text(value: Any) -> bool:
-    """Whether a value maps texts of several words, such as questions, to objects; they are no names of columns."""
+    """Return whether an object has texts of several words, such as questions, as keys and objects
+    as values.
+
+    Such keys are data, and not names of columns.
+    """
     if not isinstance(value, dict) or len(value) < 2:
         return False
     return all(" " in key and isinstance(inner, dict) for key, inner in value.items())

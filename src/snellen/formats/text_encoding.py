@@ -10,7 +10,9 @@ from snellen.formats.delimited import open_text
 from snellen.formats.suffixes import TEXTS, row_suffix
 
 MIN_CJK_SHARE = 0.9
-"""Share of the non-ASCII characters of a text in GB 18030 that are common Chinese characters or punctuation."""
+"""Smallest share, among the non-ASCII characters of a text, of common Chinese characters and
+punctuation by which it is taken for GB 18030.
+"""
 MAX_ACCENTED_SHARE = 0.2
 """Share of the letters of a text in a Western language that have accents."""
 MIN_CYRILLIC_SHARE = 0.9
@@ -18,10 +20,11 @@ MIN_CYRILLIC_SHARE = 0.9
 
 
 def text_encoding(path: Path) -> str:
-    """Return the encoding of a text file that is not in UTF-8.
+    """Return the encoding of a table or JSON file that is not in UTF-8, such as `cp1252`.
 
-    The result is empty for UTF-8, for files of other formats, and if the encoding cannot be determined. A file with
-    non-ASCII text in UTF-8 on some lines only has no encoding; the reader names the other lines.
+    The result is empty for UTF-8, for other kinds of files, and if the encoding cannot be
+    determined. It is also empty if some lines with non-ASCII characters are in UTF-8 and others are
+    not; then the reader reports the lines that are not.
     """
     suffix = row_suffix(path)
     if suffix not in (*TEXTS, ".json", ".jsonl") or not path.is_file():
@@ -54,9 +57,11 @@ def _single_byte_or_chinese(content: bytes) -> str:
 
 
 def _is_chinese(content: bytes) -> bool:
-    """Return whether a text is in GB 18030 (GBK, GB 2312), judged by how common its characters would be.
+    """Return whether a text is in the Chinese encoding GB 18030 (or its predecessors GBK and GB
+    2312).
 
-    Nearly all characters of a Chinese text are in level 1 of GB 2312, whose codes begin with the bytes B0 to D7.
+    Nearly all characters of a Chinese text are common ones, whose codes begin with the bytes B0 to
+    D7 (level 1 of GB 2312).
     """
     try:
         text = content.decode("gb18030")

@@ -48,8 +48,18 @@ def write_in_form(
     forms: Mapping[str, Callable[[Thing], str | bytes]],
     advice: str = "",
 ) -> Path:
-    """Write something in the form of the path's suffix, and return the path. Raises DataError for a suffix without a
-    form, StoreError when the file cannot be written.
+    """Write something to a file in the format that the file's suffix names, and return the path.
+
+    Args:
+        path: The file.
+        what: What is written, for an error message, such as `a list of birds`.
+        thing: What is written.
+        forms: For each supported suffix, a function that returns the content of the file.
+        advice: What to do if the suffix is not supported, for the error message.
+
+    Raises:
+        DataError: The suffix is not supported.
+        StoreError: The file cannot be written.
 
     Examples:
         >>> forms = {".txt": lambda birds: "\\n".join(birds)}
@@ -69,7 +79,7 @@ def write_in_form(
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names of new files in a folder survive a loss of power."""
+    """Make sure that new files in a folder are still there after a loss of power."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(opened)
@@ -80,7 +90,15 @@ def sync_folder(folder: Path) -> None:
 def unwritable(
     folder: Path, error: OSError, way_out: str = "choose a folder you can write"
 ) -> StoreError:
-    """Return the error that says that a folder cannot be written to, and what to do: a full disk has its own message."""
+    """Return the error for a folder that cannot be written to.
+
+    A full disk gets a message of its own.
+
+    Args:
+        folder: The folder.
+        error: The error of the operating system.
+        way_out: What the user can do, for the message.
+    """
     if error.errno == errno.ENOSPC:
         again = for_caller("run the same command", "repeat the call")
         return StoreError(f"{folder}: the disk is full; free some space, then {again} to go on")

@@ -79,7 +79,10 @@ def read_sheet(
 
 @contextmanager
 def _open_pack(path: Path, largest: int | None = None) -> Iterator[zipfile.ZipFile]:
-    """Open an .xlsx file, with an uncompressed size of at most `largest` bytes. Raises DataError for its faults."""
+    """Open an .xlsx file, which is a zip archive.
+
+    Raises DataError if it is damaged, or larger than `largest` bytes when it is unpacked.
+    """
     limit = LARGEST if largest is None else largest
     with _faults_of(path), open_file(path) as file, zipfile.ZipFile(file) as pack:
         # zipfile never reads more than the sizes in the archive's directory, so they can be trusted here.
@@ -93,7 +96,9 @@ def _open_pack(path: Path, largest: int | None = None) -> Iterator[zipfile.ZipFi
 
 @contextmanager
 def _faults_of(path: Path) -> Iterator[None]:
-    """Turn faults of a file into a DataError that names it."""
+    """Turn errors of reading a spreadsheet, raised inside the block, into a DataError that names
+    the file.
+    """
     try:
         yield
     except FileNotFoundError:

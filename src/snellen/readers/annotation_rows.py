@@ -1,6 +1,8 @@
-"""Annotations as rows of a table: an image and what is said of it, in columns that the entry names.
+"""Read annotated images from a table: each row has an image and its annotations, in columns that
+the entry names.
 
-A cell may hold JSON: lists of captions, objects as names or as `{"name", "box"}`, `{"key": "value"}`.
+A cell may contain JSON: a list of captions, a list of objects (names, or `{"name": ..., "box":
+...}`), or an object of keys and values.
 """
 
 from __future__ import annotations
@@ -30,7 +32,10 @@ Row = dict[str, Any]
 
 
 class Columns(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which column holds what; a role that is empty has none."""
+    """The names of a table's columns by what they contain.
+
+    A role for which the table has no column is empty.
+    """
 
     image: str = ""
     label: str = ""
@@ -38,12 +43,18 @@ class Columns(Struct, frozen=True, forbid_unknown_fields=True):
     """A column with a caption or a list of them; or several columns."""
     objects: str = ""
     box: tuple[str, ...] = ()
-    """Left, top, right and bottom of one object, each in a column; its name is the `label`. That all objects of an
-    image have rows is not taken for granted, so that they are neither counted nor said to be missing."""
+    """The four columns with left, top, right and bottom of one object; its name is in the column
+    `label`.
+
+    The table need not list every object of an image, so no questions are made about how many there
+    are or which are missing.
+    """
     relations: str = ""
     texts: str = ""
     fields: str | dict[str, str] = ""
-    """A column with an object of keys and values; or by key the column with its value."""
+    """A column that contains an object of keys and values, such as `{"total": "9.50"}`; or a table
+    with the column of each key.
+    """
     questions: str = ""
     """A list of `{"question", "answer" or "answers", "kind"}`, or one question, whose answer is in `answer`."""
     answer: str = ""
@@ -73,24 +84,27 @@ class Pictures(Struct, frozen=True):
 
     folder: Path
     files: ImageFinder | None = None
-    """Finds them below the folder by their names alone."""
+    """If given, finds images by file name in any folder below `folder`."""
 
 
 def read_annotated_rows(
     path: Path, pictures: Pictures, columns: Columns, encoding: str = ""
 ) -> Iterator[AnnotatedImage]:
-    """Yield an annotated image for each row of a table. Rows about the same image are merged if the table has no
-    column of ids.
+    """Yield an annotated image for each row of a table.
 
-    Raises DataError for a column that does not exist, and after the last row WrongRowsError for rows that cannot be
-    used.
+    If the table has one caption, box or question per row and no column of ids, an image has several
+    rows, which are merged.
+
+    Raises:
+        DataError: The table lacks a column that the entry names.
+        WrongRowsError: After the last image, for rows that cannot be used.
     """
     if not columns.image:
         raise DataError(
             f"{path}: no column is named as the image's; say columns = {{ image = ... }}"
         )
     reader = _RowReader(path, pictures, columns)
-    # A table with one question, box or caption a row repeats its images.
+    # With one question, box or caption in each row, an image has several rows.
     may_repeat_images = not columns.id and bool(columns.questions or columns.box or columns.caption)
     pictures_by_key: dict[object, AnnotatedImage] = {}
     faults = []
@@ -111,7 +125,10 @@ def read_annotated_rows(
 
 
 def _merge_rows(first: AnnotatedImage, second: AnnotatedImage) -> AnnotatedImage:
-    """Return the annotations of two rows about the same image as one. Repeated labels are left out."""
+    """Return one annotated image with the annotations of two rows about the same image.
+
+    Labels that both have appear once.
+    """
     labels = dict.fromkeys((*first.labels, *second.labels))
     incomplete = dict.fromkeys((*first.incomplete, *second.incomplete))
     return msgspec.structs.replace(
@@ -125,7 +142,7 @@ def _merge_rows(first: AnnotatedImage, second: AnnotatedImage) -> AnnotatedImage
 
 
 class _RowReader:
-    """Reads what the columns of a row hold."""
+    """Reads the annotations in the columns of a row."""
 
     def __init__(self, path: Path, pictures: Pictures, columns: Columns) -> None:
         self._path = path
@@ -182,9 +199,11 @@ class _RowReader:
     def _objects_with_box_columns(
         self, row: Row, names: Sequence[str], where: str
     ) -> tuple[AnnotatedObject, ...]:
-        """Return the object of a row that gives its box in four columns; its name is the row's label.
+        """Return the object whose box is in four columns of the row, as a tuple of one.
 
-        Empty if the table has no such columns, or if a cell of the row is empty.
+        Its name is the row's first label. The box is converted from left, top, right and bottom to
+        left, top, width and height, in pixels. Returns an empty tuple if the table has no such
+        columns, the row has no label, or one of the four cells is empty.
         """
         cells = [self._cell(row, column) for column in self._columns.box]
         if not names or not cells or None in cells:
@@ -198,7 +217,9 @@ class _RowReader:
         return (AnnotatedObject(names[0], (left, top, right - left, bottom - top)),)
 
     def _cell(self, row: Row, column: str) -> Any:
-        """Return the content of a column; None if the column has no role, or the cell is empty."""
+        """Return the cell of a row in a column; None if the cell is empty, or `column` is empty
+        because the table has no such column.
+        """
         value = row.get(column) if column else None
         return None if value in ("", []) else value
 
@@ -207,11 +228,15 @@ class _RowReader:
         return "" if value is None else str(value).strip()
 
     def _texts(self, row: Row, column: str, where: str) -> list[str]:
-        """Return the texts of a cell: one, or a list, which may be written as JSON."""
+        """Return the texts in a cell, which may contain one text or a JSON list of them; an empty
+        list for an empty cell.
+        """
         return _texts_in(_decode_json_cell(self._cell(row, column), where))
 
     def _texts_by_name(self, row: Row, columns: dict[str, str]) -> dict[str, str]:
-        """Return the non-empty cells of several columns. `columns` gives the column for each name."""
+        """Return the texts of several columns by the names that `columns` gives them, without empty
+        cells.
+        """
         return {name: text for name, column in columns.items() if (text := self._text(row, column))}
 
     def _fields(self, row: Row, where: str) -> dict[str, Any]:
@@ -219,7 +244,7 @@ class _RowReader:
         if isinstance(self._columns.fields, dict):
             return self._texts_by_name(row, self._columns.fields)
         content = _decode_json_cell(self._cell(row, self._columns.fields), where)
-        if content is None:  # an object stands as columns of its own: `fields.total`
+        if content is None:  # an object may have been split into columns, such as `fields.total`
             inner = f"{self._columns.fields}."
             return {
                 name.removeprefix(inner): cell

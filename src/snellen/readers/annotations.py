@@ -51,25 +51,38 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
     file: str = ""
     """The JSON file or table; for folders of images none."""
     images: str = ""
-    """The images' folder: that of the classes, or the one that names of files are relative to."""
+    """The folder of the images. Paths in `file` are relative to it; for folders of classes, it is
+    the folder that contains them.
+    """
     split: str = ""
-    """Of class folders that lie in folders of splits, the split; all of them when empty."""
+    """For folders such as `val/dogs/`, where classes are inside folders of splits: the split to
+    read.
+
+    All splits if empty.
+    """
     columns: Columns = Columns()
     """What the columns of a table hold."""
     find_images: bool = False
     """Whether images of a table are found anywhere below the folder by their names."""
     encoding: str = ""
-    """That of a delimited table which is not in UTF-8."""
+    """The encoding of a table of text, if it is not UTF-8."""
     questions: tuple[str | dict[str, Any], ...] = ()
-    """The types of questions, each by its name, or with its settings as `{ type = "count" }`; every type that fits when
-    empty."""
+    """The types of questions to make, each by its name (`"count"`) or as a table with settings (`{
+    type = "count", largest = 5 }`).
+
+    If empty, all types are used that fit at least one image.
+    """
     seed: int = 0
-    """Draws which objects are asked for."""
+    """Seed of the draw that chooses which objects of an image are asked about."""
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Yield the questions of each type about each image. Raises DataError if none can be made, and WrongRowsError
-    at the end for rows that cannot be used."""
+    """Yield the questions of each type about each image.
+
+    Raises:
+        DataError: No question can be made.
+        WrongRowsError: After the last question, for rows that cannot be used.
+    """
     chosen = read_params(params, Params)
     pictures, faults = read_pictures(chosen, folder)
     types = question_types(chosen.questions) or fitting_types(pictures)
@@ -84,10 +97,15 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 def read_pictures(
     params: Params, source: Path | None
 ) -> tuple[list[AnnotatedImage], Sequence[str]]:
-    """Return all annotated images, and what is wrong with the rows that cannot be used.
+    """Read all annotated images of a source.
 
-    Of several images with the same id, the first is kept. Raises DataError for files that cannot be used, and
-    WrongRowsError if there is no usable image.
+    Returns:
+        The images, and an error message for each row that cannot be used. If several images have
+        the same id, the first is kept and the others are among the errors.
+
+    Raises:
+        DataError: The files cannot be read, or there is no image.
+        WrongRowsError: None of the rows can be used.
     """
     base = source or Path()
     pictures: list[AnnotatedImage] = []
@@ -110,7 +128,9 @@ def read_pictures(
 
 
 def _repeated_id_fault(picture: AnnotatedImage, first: str) -> str:
-    """Return the message about an image whose id belongs to an earlier image, which is at the place `first`."""
+    """Return the error message about an image that has the id of an earlier image, whose location
+    is `first`.
+    """
     if isinstance(picture.file, Path) and picture.file.as_posix().endswith(picture.id):
         return (
             f"{picture.where}: the image {picture.id!r} is that of {first} too; write what both say in one row "
@@ -121,7 +141,9 @@ def _repeated_id_fault(picture: AnnotatedImage, first: str) -> str:
 
 
 def _read_images(params: Params, base: Path) -> Iterator[AnnotatedImage]:
-    """Return the annotated images of the source, read in the form that the entry names."""
+    """Return the annotated images of a source, reading the layout that the entry declares as
+    `form`, such as `coco`.
+    """
     match params.form:
         case "class-folders":
             return read_class_folders(base / params.images, params.split)
@@ -144,8 +166,12 @@ def _read_images(params: Params, base: Path) -> Iterator[AnnotatedImage]:
 def question_types(declared: tuple[str | dict[str, Any], ...]) -> dict[str, QuestionType]:
     """Return the question types that an entry declares, by name.
 
-    A type that is declared again, with other settings, gets a number: `count`, `count 2`. Raises UnknownNameError
-    for an unknown type, and DataError for a setting that it does not have.
+    If a type is declared twice, with different settings, the second one is numbered: `count`,
+    `count 2`.
+
+    Raises:
+        UnknownNameError: There is no such question type.
+        DataError: A type is given a setting that it does not have.
     """
     types: dict[str, QuestionType] = {}
     counts: Counter[str] = Counter()
@@ -179,7 +205,12 @@ def fitting_types(pictures: list[AnnotatedImage]) -> dict[str, QuestionType]:
 def formed_drafts(
     source: AnnotatedSource, types: Mapping[str, QuestionType]
 ) -> Iterator[Draft | Exclusion]:
-    """Yield the questions about all images, and an exclusion with the reason for each that cannot be asked."""
+    """Yield all questions about all images.
+
+    If a type fits no annotation of an image, or a question would be ambiguous or has no wrong
+    option, an exclusion with the reason is yielded instead, so that the user can be told how many
+    were left out.
+    """
     for picture in source.pictures:
         for name, question_type in types.items():
             if not question_type.fits(picture):
@@ -197,8 +228,12 @@ def formed_drafts(
 
 
 def _question_draft(picture: AnnotatedImage, name: str, formed: FormedQuestion) -> Draft:
-    """Return the draft of a formed question about an image, of the question type `name`. Its id is made of the
-    image, the type and the question's key; samples are drawn by type and answer."""
+    """Return a question about an image in the form in which readers return it.
+
+    Its id consists of the image's id, the question type and the subject, such as
+    `12.jpg/count/dog`. Its stratum, by which a sample may be balanced, consists of type and answer:
+    `count/3`.
+    """
     image: ImageFile | ImageSpec = picture.file
     if formed.crop or formed.outlines:
         image = ImageSpec(picture.file, formed.crop, formed.outlines)
@@ -216,10 +251,11 @@ def _question_draft(picture: AnnotatedImage, name: str, formed: FormedQuestion) 
 
 
 def _has_usable_distractors(formed: FormedQuestion) -> bool:
-    """Return whether each multiple-choice question of a formed question has at least one usable distractor.
+    """Return whether every multiple-choice question in `formed` has at least one candidate that can
+    be a wrong option.
 
-    The candidates are in tiers, lists of which later ones are used when earlier ones are exhausted. A question
-    without tiers is fine only if it is closed: then its options are given by the answer, as for yes and no.
+    A candidate cannot if it is also correct, for example. A question without any candidates is
+    accepted only if it is closed: then its options follow from the answer, as for yes and no.
     """
     for question in formed.rounds:
         spec = question.distractors
@@ -241,10 +277,16 @@ def _has_usable_distractors(formed: FormedQuestion) -> bool:
 
 
 def read_class_folders(folder: Path, split: str = "") -> Iterator[AnnotatedImage]:
-    """Yield the images of a folder with one folder per class, in the order of their names.
+    """Yield the images of a folder that has one folder per class, such as `dogs/1.jpg`, in the
+    order of the folders' names.
 
-    The class of an image is the name of its folder, with blanks for `_`. The class folders may be below folders of
-    splits. Raises DataError if there is no such folder.
+    The class of an image is the name of its folder, with spaces for underscores. The folders of
+    classes may be inside folders of splits: `val/dogs/1.jpg`. Raises DataError if the folder does
+    not exist.
+
+    Args:
+        folder: The folder.
+        split: The split to read; if empty, all images are read.
     """
     if not folder.is_dir():
         raise DataError(

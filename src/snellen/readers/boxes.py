@@ -1,6 +1,7 @@
-"""Questions that ask where something is: the answer is a box, in the coordinates that replies are to use.
+"""Read questions that ask where something is.
 
-The records are those of `hub-rows`, whose `answer` is a template of the box's four numbers.
+The answer is a box, in the coordinates that the question asks for. The records are read as by the
+reader `hub-rows`, whose `answer` is a template of the box's four numbers.
 """
 
 from __future__ import annotations

@@ -38,9 +38,14 @@ from snellen.reformulation.wordnet import Tiers, WordNet, open_wordnet
 
 class LabelClass(Struct, frozen=True):
     names: tuple[str, ...]
-    """Its names, the usual one first; the others would also be right."""
+    """The class's name and its synonyms, the usual name first.
+
+    The first one is shown as the correct option; none of the others may be a wrong option.
+    """
     others: tuple[Sequence[str], ...]
-    """Names of other classes, the most similar first."""
+    """Names of other classes, which may become wrong options, in groups: the names in the first
+    group are the most similar to this class.
+    """
     stratum: str
 
 
@@ -60,7 +65,9 @@ _FLOWERS: dict[Split, tuple[str, str]] = {
     "val": ("valid", "valid"),
     "test": ("test", "tstid"),
 }
-"""For each split of Flowers102 its folder, and its list in `setid.mat`."""
+"""For each split of Flowers102, two names: that of its folder, and that of its list of image
+numbers in `setid.mat`.
+"""
 _QUESTIONS: dict[Data, str] = {
     "flowers102": "Which flower does the picture show?",
     "pets37": "Which breed of cat or dog does the picture show?",
@@ -76,8 +83,11 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Yield a draft for each image. Its distractors are any other classes or, for CIFAR10 and ImageNet-1K, the most
-    similar ones."""
+    """Yield one multiple-choice question for each image of a classification data set.
+
+    The wrong options (distractors) are names of other classes. For Flowers102 and Pets37 any other
+    class may be chosen; for CIFAR10 and ImageNet-1K the most similar ones are preferred.
+    """
     chosen = read_params(params, Params)
     for picture in _labelled_images(chosen, folder):
         yield class_question(picture, chosen.data)
@@ -97,7 +107,12 @@ class HubParams(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_hub_classes(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Yield drafts as `read` does, but from a hub dataset, whose files name the classes."""
+    """Yield the same kind of questions as `read`, but from Parquet files of a dataset on the
+    Hugging Face hub.
+
+    There, each row has an image and a class number. The names of the classes are in the files'
+    metadata.
+    """
     chosen = read_params(params, HubParams)
     table = ParquetSplit(folder, chosen.files)
     pictures = ImageColumn(chosen.image)
@@ -126,8 +141,15 @@ def read_hub_classes(params: dict[str, Any], folder: Path | None) -> Iterator[Dr
 
 
 def _label_classes_of(dataset: Data, names: Sequence[str]) -> list[LabelClass]:
-    """Return the classes of a dataset, in the order of their names in the dataset's files. Classes of Flowers102
-    and Pets37 have all other classes as distractors."""
+    """Return the classes of a data set, each with the names that may become wrong options.
+
+    The result is in the order of `names`, so class number 3 is item 3. For Flowers102 and Pets37,
+    every other class may be a wrong option.
+
+    Args:
+        dataset: The data set.
+        names: The names of its classes, as its files list them.
+    """
     if dataset == "cifar10":
         return cifar_label_classes(names)
     if dataset == "imagenet-1k":
@@ -139,7 +161,11 @@ def _label_classes_of(dataset: Data, names: Sequence[str]) -> list[LabelClass]:
 def _checked_class_number(
     number: str | int, names: Sequence[str], place: ParquetRow, column: str
 ) -> int:
-    """Return the number of a class. Raises DataError if there is no such class; unlabelled splits have -1."""
+    """Return the class number of a row after checking that there is such a class.
+
+    Raises DataError otherwise. The usual cause is a split without labels, in which every class
+    number is -1.
+    """
     if not isinstance(number, int) or not 0 <= number < len(names):
         raise DataError(
             f"{place.where}: the {column} is {number}, but classes are 0-{len(names) - 1}; has the split labels?"
@@ -148,8 +174,9 @@ def _checked_class_number(
 
 
 def class_question(picture: LabelledImage, dataset: Data) -> Draft:
-    """Return the draft that asks for the class of an image. It is multiple choice, with names of other classes as
-    distractors."""
+    """Return a multiple-choice question that asks which class an image shows, with names of other
+    classes as wrong options.
+    """
     label = picture.label
     return Draft(
         id=picture.id,
@@ -167,7 +194,10 @@ def class_question(picture: LabelledImage, dataset: Data) -> Draft:
 
 
 def _labelled_images(chosen: Params, folder: Path | None) -> Iterator[LabelledImage]:
-    """Return the images of a split with their classes. Raises DataError for a split that is not read."""
+    """Return the images of a split with their classes.
+
+    Raises DataError for a split that this reader does not support.
+    """
     match chosen.data, chosen.split:
         case "flowers102", split:
             return _flower_images(folder, *_FLOWERS[split])
@@ -207,10 +237,13 @@ def _flower_images(folder: Path | None, by_folder: str, listed: str) -> Iterator
 
 
 def _class_folder_images(split: Path) -> Iterator[tuple[str, Path, int]]:
-    """Yield the images in a folder that has a subfolder for each class, called by the number of the class.
+    """Yield the images of a folder that has one subfolder per class, named by the class number:
+    `valid/7/image_1.jpg` is of class 7.
+
+    Classes are in the order of their numbers.
 
     Yields:
-        For each image its location for messages, its file and its class number.
+        For each image its location for error messages, its file and its class number.
     """
     in_order_of_numbers = sorted(split.iterdir(), key=lambda path: (len(path.name), path.name))
     for folder in in_order_of_numbers:
@@ -223,7 +256,18 @@ def _class_folder_images(split: Path) -> Iterator[tuple[str, Path, int]]:
 
 
 def _listed_images(folder: Path | None, listed: str) -> Iterator[tuple[str, Path, int]]:
-    """Yield location, file and class number of the images that a list in `setid.mat` gives by their numbers."""
+    """Yield the images of a Flowers102 split in the authors' own layout.
+
+    There, `setid.mat` has a list of image numbers for each split, `imagelabels.mat` has the class
+    number of every image, and image 7 is the file `jpg/image_00007.jpg`.
+
+    Args:
+        folder: Folder with the data set.
+        listed: Name of the split's list in `setid.mat`, such as `tstid`.
+
+    Yields:
+        For each image its location for error messages, its file and its class number.
+    """
     path = locate_file(folder, "imagelabels.mat")
     pictures = locate_file(folder, "jpg")
     labels = read_mat(path, "labels")
@@ -237,8 +281,21 @@ def _listed_images(folder: Path | None, listed: str) -> Iterator[tuple[str, Path
 
 
 def _pet_images(folder: Path | None, listed: str) -> Iterator[LabelledImage]:
-    """Yield the images of Pets37 with their breeds, from a list with file name, class, species and breed in each
-    line."""
+    """Yield the images of a Pets37 split, each labelled with its breed.
+
+    The list of the split has one line per image: file name, class number (one for each breed),
+    species (1 for cat, 2 for dog) and the number of the breed within the species. For example,
+    `Abyssinian_201 1 1 1` is the image `Abyssinian_201.jpg` of a cat. The name of the breed is the
+    file name without its number, so it is checked that each class number always goes with the same
+    name. All breeds of the list are possible wrong options, whatever the species.
+
+    Args:
+        folder: Folder with the data set, which contains `images/` and `annotations/`.
+        listed: Name of the list in `annotations/`, such as `test.txt`.
+
+    Raises:
+        DataError: A line has another form, or a class number has two breeds.
+    """
     path = locate_file(folder, f"annotations/{listed}")
     pictures = locate_file(folder, "images")
     entries: list[tuple[str, str, str, str]] = []
@@ -282,14 +339,21 @@ UNFIT = frozenset(
     "adult alley_cat bogy captive carrier domestic_animal engine feeder female game giant head larva livestock male "
     "mate military_vehicle pet prey stray survivor vessel weapons_carrier young".split()
 )
-"""Words that could also be true of any class's image, or that are unusual as names: the paper's authors adjusted
-their candidates by hand as well."""
+"""Words of WordNet that are never wrong options, because they could be true of an image of any
+class or are unusual as names.
+
+The paper's authors also removed such candidates by hand.
+"""
 ALSO_RIGHT = {
     "ship": frozenset(
         "barge bark boat brig fishing_boat gig ketch pirogue skiff sloop steamboat towboat yacht".split()
     ),
 }
-"""By class, words that are wrong elsewhere and right of some of its images: CIFAR10's ships are boats too."""
+"""For each class, words that cannot be its wrong options because they are true of some of its
+images: a ship of CIFAR10 may be a boat or a yacht.
+
+They may be wrong options of other classes.
+"""
 
 
 class Batch(Struct, frozen=True):
@@ -302,8 +366,11 @@ class Meta(Struct, frozen=True):
 
 
 def cifar_images(folder: Path | None) -> Iterator[LabelledImage]:
-    """Yield the test images of CIFAR10 in file order. Both published formats are read, Python's pickles and plain
-    bytes."""
+    """Yield the 32 x 32 test images of CIFAR10 with their classes, in the order of the file.
+
+    Both published formats are read: the pickled batch `cifar-10-batches-py/test_batch` and the
+    binary batch `cifar-10-batches-bin/test_batch.bin`.
+    """
     path = locate_file(
         folder, "cifar-10-batches-py/test_batch", "cifar-10-batches-bin/test_batch.bin"
     )
@@ -326,8 +393,11 @@ def cifar_images(folder: Path | None) -> Iterator[LabelledImage]:
 
 
 def cifar_label_classes(names: Sequence[str]) -> list[LabelClass]:
-    """Return each class with its synonyms, and with related words of WordNet as possible distractors, the most
-    similar first."""
+    """Return each class with its synonyms in WordNet, and with related words as possible wrong
+    options.
+
+    The related words are in groups, with the most similar words in the first group.
+    """
     wordnet = open_wordnet()
     synsets = {name: wordnet.noun_synset(name) for name in names}
     classes = []
@@ -349,8 +419,10 @@ def _read_pickled_batch(path: Path) -> tuple[Iterator[tuple[int, bytes]], list[s
     """Read a batch of CIFAR images that Python pickled.
 
     Returns:
-        For each image, the number of its class and its pixels: all red values, then all green, then all blue. And the
-        names of the classes, from `batches.meta` in the same folder.
+        Two values. The first is an iterator with a pair for each image: the number of its class,
+        and its 3,072 bytes of pixels (1,024 red values, then 1,024 green, then 1,024 blue, each
+        plane row by row). The second is the list of class names, which is read from `batches.meta`
+        in the same folder.
     """
     batch = _load_pickle_as(path, Batch)
     names = _load_pickle_as(path.with_name("batches.meta"), Meta).label_names
@@ -366,7 +438,10 @@ def _read_pickled_batch(path: Path) -> tuple[Iterator[tuple[int, bytes]], list[s
 
 
 def _load_pickle_as(path: Path, form: Any) -> Any:
-    """Return the content of a pickle as a typed record. Raises DataError if it has another form."""
+    """Return the content of a pickle, converted to the type `form`.
+
+    Raises DataError if the content does not fit the type.
+    """
     content = load_pickle(path)
     try:
         return msgspec.convert(content, form)
@@ -375,8 +450,13 @@ def _load_pickle_as(path: Path, form: Any) -> Any:
 
 
 def _read_binary_batch(path: Path) -> tuple[Iterator[tuple[int, bytes]], list[str]]:
-    """Return the images of a binary batch, each with its class number and colour planes, and the names of the
-    classes. In the file, each image is one byte for the class, followed by the planes."""
+    """Read a batch of CIFAR images in the binary format, which has 3,073 bytes for each image: the
+    class number, then the pixels.
+
+    Returns:
+        The same two values as `_read_pickled_batch`. Here the class names come from
+        `batches.meta.txt`.
+    """
     with open_text(path) as file:
         content = file.read()
     if not content or len(content) % (1 + 3 * SIZE):
@@ -394,8 +474,11 @@ def _read_binary_batch(path: Path) -> tuple[Iterator[tuple[int, bytes]], list[st
 def _without_unfit_words(
     tiers: Sequence[Sequence[str]], unfit: frozenset[str]
 ) -> tuple[tuple[str, ...], ...]:
-    """Return the tiers of distractors (the most similar words first) without unfit words, and without tiers that
-    are then empty."""
+    """Return groups of possible wrong options (`tiers`, the most similar words first) without the
+    words in `unfit`.
+
+    Groups that become empty are left out.
+    """
     fitting_tiers = []
     for tier in tiers:
         fitting = tuple(word for word in tier if word.replace(" ", "_") not in unfit)
@@ -405,9 +488,14 @@ def _without_unfit_words(
 
 
 def _encode_png(planes: bytes) -> bytes:
-    """Return a PNG file of an image that is given as red, green and blue planes.
+    """Return the content of a PNG file with an image of 32 x 32 pixels.
 
-    It is not compressed, so that the bytes depend only on the pixels and not on the version of a library.
+    The PNG is not compressed, so that its bytes depend only on the pixels and not on the version of
+    a library.
+
+    Args:
+        planes: 3,072 bytes: all red values of the image, then all green, then all blue, each plane
+            row by row.
     """
     pixels = bytearray(3 * SIZE)
     for channel in range(3):
@@ -438,13 +526,19 @@ def _encode_png(planes: bytes) -> bytes:
 CLASS = re.compile(r"n\d{8}")
 GROUND_TRUTH = "ILSVRC2012_validation_ground_truth.txt"
 CLASSES = 1000
-"""Higher numbers in the development kit are hypernyms of classes."""
+"""Number of ImageNet's classes.
+
+The development kit has further entries with higher numbers, which are broader terms such as
+"animal".
+"""
 
 MEANT = frozenset(
     "n02815834 n02834397 n02879718 n02950826 n03045698 n03291819 n03478589 n03661043 n03782006 n03956157 n04111531 "
     "n04270147 n04275548 n10148035 n12144580".split()
 )
-"""Classes with a namesake in WordNet (beaker, library) whose id lies between the previous class and the class."""
+"""Classes that `imagenet_classes` must prefer over another WordNet entry with the same names (as
+for "beaker" and "library"), because the order of ids does not decide between the two.
+"""
 
 
 class Solution(Struct, frozen=True):
@@ -460,7 +554,9 @@ class ImageNetImage(Struct, frozen=True):
 
 
 def imagenet_images(folder: Path | None) -> Iterator[LabelledImage]:
-    """Yield the validation images of ImageNet, ordered by number."""
+    """Yield the validation images of ImageNet with their classes, in the order of their file names,
+    which are numbered.
+    """
     wordnet = open_wordnet()
     pictures = _imagenet_validation_images(folder)
     classes = _label_classes(wordnet, {picture.synset for picture in pictures})
@@ -474,15 +570,20 @@ def imagenet_images(folder: Path | None) -> Iterator[LabelledImage]:
 
 
 def imagenet_classes(labels: Sequence[str]) -> list[LabelClass]:
-    """Return the classes in a list of names such as `tench, Tinca tinca`, `goldfish, Carassius auratus`, in its order.
+    """Return the class for each of ImageNet's labels, such as `tench, Tinca tinca`, in the order of
+    the list.
 
-    The list is sorted by id, which distinguishes the two cranes and most nouns from their namesakes. Raises
-    DataError for a class that is not in WordNet.
+    Several entries of WordNet can have the same names; a crane is a bird and a machine. ImageNet's
+    list is sorted by WordNet id, so an entry fits only if its id is greater than that of the label
+    before. Of several that fit, the first one is taken, unless `MEANT` contains another.
+
+    Raises:
+        DataError: No entry of WordNet fits a label.
     """
     wordnet = open_wordnet()
     synsets: list[str] = []
     for label in labels:
-        # Lists of unique names add a word or number to one of the two cranes.
+        # Where all names must differ, one of the two cranes has a further word or number.
         names = ("crane",) if label.startswith("crane") else tuple(label.split(", "))
         previous_id = max(synsets, default="")
         fitting = [synset for synset in wordnet.with_names(names) if synset > previous_id]
@@ -496,7 +597,10 @@ def imagenet_classes(labels: Sequence[str]) -> list[LabelClass]:
 
 
 def _label_classes(wordnet: WordNet, synsets: Iterable[str]) -> dict[str, LabelClass]:
-    """Return the class of each synset, with the names of the other synsets as distractors."""
+    """Return a class for each WordNet id in `synsets`, by id.
+
+    The names of the other classes are its possible wrong options.
+    """
     names = {synset: wordnet.names(synset) for synset in sorted(synsets)}
     return {
         synset: LabelClass(
@@ -509,7 +613,9 @@ def _label_classes(wordnet: WordNet, synsets: Iterable[str]) -> dict[str, LabelC
 
 
 def _similar_class_names(wordnet: WordNet, synset: str, names: dict[str, tuple[str, ...]]) -> Tiers:
-    """Return the usual names of the other classes in tiers, the most similar classes first."""
+    """Return the usual names of the other classes as possible wrong options, in groups: the most
+    similar classes come first.
+    """
     return tuple(
         tuple(names[neighbour][0] for neighbour in tier)
         for tier in wordnet.by_similarity(synset, names)
@@ -517,8 +623,12 @@ def _similar_class_names(wordnet: WordNet, synset: str, names: dict[str, tuple[s
 
 
 def _imagenet_validation_images(folder: Path | None) -> list[ImageNetImage]:
-    """Return the validation images with their classes, sorted by name: from a folder for each class, or from one
-    folder with Kaggle's table or the development kit's list of classes."""
+    """Return the validation images with their classes, sorted by file name.
+
+    Three layouts are recognised: a folder for each class (`val/n01440764/`), or all images in one
+    folder together with either Kaggle's table (`LOC_val_solution.csv`) or the development kit's
+    list of classes.
+    """
     split = locate_file(
         folder, "ILSVRC/Data/CLS-LOC/val", "Data/CLS-LOC/val", "val", "ILSVRC2012_img_val"
     )
@@ -543,8 +653,10 @@ def _imagenet_validation_images(folder: Path | None) -> list[ImageNetImage]:
 
 
 def _images_of_class(folder: Path) -> list[ImageNetImage]:
-    """Return the images in the folder of a class. Raises DataError for a folder whose name is not the id of a
-    class."""
+    """Return the images in the folder of a class.
+
+    Raises DataError if the folder's name is not a class id such as `n01440764`.
+    """
     if not CLASS.fullmatch(folder.name):
         raise DataError(f"{folder}: not the folder of a class, such as n01440764; move it away")
     return [
@@ -555,8 +667,10 @@ def _images_of_class(folder: Path) -> list[ImageNetImage]:
 
 
 def _images_by_solution(files: list[Path], solution: Path) -> list[ImageNetImage]:
-    """Return the images with the classes that Kaggle's table gives them. Raises DataError if an image or a row has
-    no counterpart."""
+    """Return the images with the classes that Kaggle's table gives for them.
+
+    Raises DataError if an image is not in the table, or if an image in the table is missing.
+    """
     rows = {
         row.image: (where, row.boxes.partition(" ")[0])
         for where, row in table_rows(solution, Solution)
@@ -575,8 +689,12 @@ def _images_by_solution(files: list[Path], solution: Path) -> list[ImageNetImage
 
 
 def _images_by_ground_truth(files: list[Path], path: Path) -> list[ImageNetImage]:
-    """Return the images with their classes: line n of the ground truth is the class of
-    `ILSVRC2012_val_0000000n.JPEG`."""
+    """Return the images with the classes that the development kit gives for them.
+
+    Line n of the kit's list is for image n: the class on line 7 is that of
+    `ILSVRC2012_val_00000007.JPEG`. Raises DataError if the numbers of images and lines differ, or a
+    class is unknown.
+    """
     synsets = _kit_classes(path.with_name("meta.mat"))
     with open_text(path) as file:
         labels = [line.strip() for line in DelimitedLines(file, path)]
@@ -598,7 +716,11 @@ def _images_by_ground_truth(files: list[Path], path: Path) -> list[ImageNetImage
 
 
 def _kit_classes(path: Path) -> dict[str, str]:
-    """Return the class id for each number that the development kit's ground truth uses."""
+    """Return the class ids of ImageNet, such as `n01440764`, by the numbers that the development
+    kit uses for them.
+
+    Numbers above 1,000, which are broader terms rather than classes, are left out.
+    """
     rows = read_mat(path, "synsets")
     try:
         return {

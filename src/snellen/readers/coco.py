@@ -1,4 +1,6 @@
-"""Annotations in the form of COCO: instances, captions or both; and LVIS, which says what it looked for."""
+"""Read annotations in the format of COCO (objects, captions or both), and of LVIS, which also lists
+what is not in an image.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from snellen.records import Box
 
 Id = int | str
 FOLDERS = ("images", "val2017", "train2017", "val2014", "train2014", "val", "train", "test")
-"""Where images lie beside the file, when nothing is said."""
+"""Names of folders near the file in which images are searched for, if the user names none."""
 
 
 class _Category(Struct, frozen=True):
@@ -53,15 +55,15 @@ class _File(Struct, frozen=True):
 def read_coco(path: Path, pictures: Path | None = None) -> Iterator[AnnotatedImage]:
     """Yield the images of a COCO or LVIS file with their objects and captions.
 
-    LVIS also lists, for an image, categories that were looked for and not found, and categories of which not all
-    objects are marked.
+    For each image, LVIS also lists categories that are known to be absent, and categories of which
+    not all objects are annotated.
 
     Args:
         path: The file.
-        pictures: Folder of the images; by default it is searched for near the file.
+        pictures: Folder of the images; if None, it is searched for near the file.
 
     Raises:
-        DataError: If an annotation is of an unknown image or category.
+        DataError: An annotation refers to an unknown image or category.
         WrongRowsError: After the last image, if image files do not exist.
     """
     content = read_json(path, _File)
@@ -113,8 +115,11 @@ def read_coco(path: Path, pictures: Path | None = None) -> Iterator[AnnotatedIma
 
 
 def _annotated_object(annotation: _Annotation, category: _Category, where: str) -> AnnotatedObject:
-    """Return the object of an annotation. Its box is dropped if it has no area. Raises DataError for a box or an
-    outline of another form."""
+    """Return the object that an annotation describes. A box without area is left out.
+
+    Raises DataError if the box does not have four numbers, or an outline is not a list of
+    coordinates.
+    """
     polygons = annotation.segmentation if isinstance(annotation.segmentation, list) else []
     if annotation.bbox and len(annotation.bbox) != 4:
         raise DataError(
@@ -132,7 +137,10 @@ def _annotated_object(annotation: _Annotation, category: _Category, where: str) 
 
 
 def _checked_polygon(numbers: Any, where: str) -> Polygon:
-    """Return the coordinates of a polygon. Raises DataError if they are not an even number of numbers."""
+    """Return a polygon, which is a list of x and y in turns, after checking it.
+
+    Raises DataError if it is not a list of numbers, or their number is odd.
+    """
     if (
         not isinstance(numbers, list)
         or len(numbers) % 2
@@ -143,12 +151,14 @@ def _checked_polygon(numbers: Any, where: str) -> Polygon:
 
 
 def _name_in_words(name: str) -> str:
-    """Return the name of a category in words: "stop sign" for `stop_sign`, "bow" for LVIS's `bow_(weapon)`."""
+    """Return the name of a category with spaces for underscores: "stop sign" for `stop_sign`."""
     return name.replace("_", " ").strip()
 
 
 class _Folder:
-    """Where the images lie: in the folder that is named, else beside the file."""
+    """Finds the image files of a COCO file: in the folder that the user names, or else in the usual
+    folders near the file.
+    """
 
     def __init__(self, path: Path, pictures: Path | None) -> None:
         if pictures is not None and not pictures.is_dir():
@@ -166,11 +176,11 @@ class _Folder:
 
     def file(self, image: _Image) -> Path:
         """Return the file of an image. Raises DataError if it is in none of the folders."""
-        # LVIS gives no file name, but a URL that ends with the folder and the name, train2017/0001.jpg.
+        # LVIS has no file names, but URLs that end with folder and name: train2017/0001.jpg.
         url_end = image.coco_url.split("/")[-2:]
         url_name = url_end[-1] if url_end else ""
         names = list(filter(None, (image.file_name, "/".join(url_end), url_name)))
-        # Most images are in the folder of the one before.
+        # Most images are in the same folder as the image before.
         for base in (self._base, *self._bases):
             for name in names:
                 if (base / name).is_file():
@@ -208,7 +218,10 @@ class _InstancesFile(Struct, frozen=True):
 
 
 class CocoObjects(Struct, frozen=True):
-    """The objects of a split. `where` says which item of which file an annotation is."""
+    """The annotated objects of a COCO file.
+
+    In `by_image`, each annotation comes with its location, for error messages.
+    """
 
     images: dict[int, Path]
     categories: dict[int, CocoCategory]
@@ -218,8 +231,12 @@ class CocoObjects(Struct, frozen=True):
         return self.categories[category].name
 
     def names(self, *, of: str = "", without: frozenset[int] = frozenset()) -> tuple[str, ...]:
-        """Return the names of all categories, or of those in the super-category `of`, except for the ids in
-        `without`."""
+        """Return the names of the categories.
+
+        Args:
+            of: If given, only categories in this super-category, such as `animal`, are returned.
+            without: Ids of categories to leave out.
+        """
         return tuple(
             c.name
             for c in self.categories.values()
@@ -227,7 +244,9 @@ class CocoObjects(Struct, frozen=True):
         )
 
     def present(self, image: int) -> frozenset[int]:
-        """Return the ids of the categories that an image shows."""
+        """Return the ids of the categories of which an image shows an object; an empty set if
+        nothing is annotated in it.
+        """
         return frozenset(annotation.category_id for _, annotation in self.by_image.get(image, ()))
 
 

@@ -1,8 +1,13 @@
-"""Conversations about images, as LLaVA, ShareGPT and OpenAI write them: one turn is an open question, several a dialogue.
+"""Read conversations about images in the formats of LLaVA, ShareGPT and OpenAI.
 
-A row has a list of messages, each with who says it (`from` or `role`) and what (`value` or `content`). Its images are
-in a column of their own, or parts of the messages, such as `{"type": "image_url", ...}`. Messages of a system are the question's context. Marks of images at the beginning or the end
-of a message are left out, as images stand first; those within the first one are numbered, `<image 1>`, and stay.
+A conversation of one turn becomes an open question, and one of several turns a dialogue. A row has
+a list of messages, each with its speaker (`from` or `role`) and text (`value` or `content`). Images
+are in a column of their own, or are parts of the messages, such as `{"type": "image_url", ...}`.
+System messages become the context of the question.
+
+The text of a message marks images by `<image>`. Marks at its beginning and end are removed, because
+images are shown before the text anyway. Marks inside the first message are kept and numbered:
+`<image 1>`.
 """
 
 from __future__ import annotations
@@ -56,7 +61,10 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
     images: str = ""
     """Folder that image paths are relative to; the file's folder when empty."""
     find_images: bool = False
-    """Whether images are found anywhere below the folder by their names, with or without an ending."""
+    """Whether images are found by file name in any folder below `images`.
+
+    The name in the table may lack the suffix.
+    """
     fetch_images: bool = False
     """Whether images at URLs are downloaded."""
     options_in_question: bool = False
@@ -64,7 +72,9 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Talk(Struct):
-    """What was said: the questions, the replies, and what a system said before."""
+    """What was said in a conversation: the questions, the replies, and the system messages, which
+    become the context.
+    """
 
     questions: list[str] = []
     replies: list[str] = []
@@ -72,8 +82,10 @@ class _Talk(Struct):
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Yield a draft for each conversation. After the last one, raise WrongRowsError for the rows that cannot be
-    used."""
+    """Yield a question or dialogue for each conversation.
+
+    After the last one, raise WrongRowsError if rows cannot be used.
+    """
     chosen = read_params(params, Params)
     path = (folder or Path()) / chosen.file
     images = (folder or Path()) / chosen.images if chosen.images else path.parent
@@ -138,7 +150,9 @@ def _all_image_cells(path: Path, columns: ConversationColumns) -> Iterator[Any]:
 
 
 def _image_cells(row: SourceRow, columns: ConversationColumns) -> list[Any]:
-    """Return the images of a row: those within its messages or, if these have none, those in its columns."""
+    """Return the images of a row: those inside its messages or, if there are none, those in its
+    image columns.
+    """
     within_messages = images_of_messages(listed(row.cells.get(columns.messages)) or [])
     if within_messages:
         return within_messages
@@ -200,8 +214,10 @@ def _conversation_draft(
 
 
 def _read_messages(messages: Sequence[Any], where: str) -> _Talk:
-    """Return the questions, replies and system messages of a conversation. Raises DataError if questions and
-    replies do not alternate."""
+    """Return the questions, replies and system messages of a conversation.
+
+    Raises DataError if questions and replies do not alternate, or there is no question.
+    """
     talk = _Talk()
     for message in messages:
         if not isinstance(message, dict):
@@ -226,10 +242,19 @@ def _read_messages(messages: Sequence[Any], where: str) -> _Talk:
 
 
 def _with_image_marks(questions: Sequence[str], pictures: int, where: str) -> list[str]:
-    """Return the questions without the image marks around them, as images are shown first.
+    """Return the questions without the marks `<image>` at their beginning and end, because all
+    images are shown first.
 
-    If the first question has a mark within its text, its marks are numbered, `<image 1>`, and stay. Raises
-    DataError if a mark within a question does not tell which image it stands for.
+    If the first question has a mark in the middle of its text, the positions matter. Then all its
+    marks stay and are numbered: `<image 1>`, `<image 2>`.
+
+    Args:
+        questions: The questions of the conversation.
+        pictures: Number of its images.
+        where: File and line, for error messages.
+
+    Raises:
+        DataError: It is unclear which image a mark within a text stands for.
     """
     unmarked = [_AROUND.sub("", question) for question in questions]
     if any(MARK in question for question in unmarked[1:]):

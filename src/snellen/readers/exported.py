@@ -1,7 +1,8 @@
-"""Questions from a dataset that `snellen export --as dataset` wrote from a benchmark: all that a sample has.
+"""Read a dataset that `snellen export --as dataset` wrote from a benchmark.
 
-The columns are those of the export's card: images, options, the turns of a dialogue, regions, tags, and in `gold` the
-answers where they were included. `interchange.exports.dataset` writes them.
+It contains everything that a sample has. The columns are described on the dataset's card: images,
+options, the turns of a dialogue, regions, tags and, in `gold`, the answers if they were included.
+`interchange.exports.dataset` writes them.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class _Gold(Struct, frozen=True):
 
 
 class _Row(Struct, frozen=True):
-    """A row without its images and tags."""
+    """A row of an exported benchmark, without its images and tags."""
 
     id: str
     question: str = ""
@@ -55,7 +56,10 @@ class _Row(Struct, frozen=True):
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Yield a draft for each row. Raises DataError for a row that is not as the export writes it."""
+    """Yield the sample in each row of a benchmark that Snellen exported.
+
+    Raises DataError if a row has another form.
+    """
     chosen = read_params(params, Params)
     path = (folder or Path()) / chosen.file
     for row in read_rows(path):
@@ -65,8 +69,10 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
 
 def _row_draft(row: SourceRow, folder: Path) -> Draft:
-    """Return the draft of a row of the exported dataset. Raises DataError if the row is not as the export writes
-    it."""
+    """Return the sample in a row of the exported benchmark.
+
+    Raises DataError if the row does not have the form of an export.
+    """
     cells = row.cells
     try:
         content = msgspec.convert(_without_missing(cells), _Row)
@@ -89,7 +95,11 @@ def _row_draft(row: SourceRow, folder: Path) -> Draft:
 
 
 def _without_missing(value: Any) -> Any:
-    """Return a cell without the fields of its objects that Parquet keeps as null."""
+    """Return a cell without the fields of nested objects that are null.
+
+    Parquet stores every field of a nested object in every row, with null for those that were
+    missing.
+    """
     if isinstance(value, Mapping):
         return {name: _without_missing(each) for name, each in value.items() if each is not None}
     if isinstance(value, list):
@@ -98,8 +108,11 @@ def _without_missing(value: Any) -> Any:
 
 
 def _question_drafts(row: _Row) -> tuple[QuestionDraft, ...]:
-    """Return a question for each turn of the dialogue, with its correct answer. A row without turns is one
-    question; questions whose answers the export hid have no answer."""
+    """Return the questions of a row, one for each turn of a dialogue; a row without turns has one
+    question.
+
+    Questions have no answer if the benchmark was exported without answers.
+    """
     gold_by_turn = {gold.turn: gold for gold in row.gold}
     rounds = []
     for number, turn in enumerate(row.turns or (Turn(row.question, row.options),)):

@@ -1,7 +1,9 @@
-"""Entries of forms, labels and receipts: FUNSD, POIE, SROIE (ReForm-Eval A.3).
+"""Ask for the fields of forms, nutrition labels and receipts: FUNSD, POIE and SROIE (ReForm-Eval
+A.3).
 
-Layouts: FUNSD `testing_data/{annotations,images}`; POIE `test.txt` (JSON lines) beside its `image_files`; SROIE one
-JSON file per receipt, `test/entities` and `test/img`, or `gt_answers` and `images`.
+These files are read: FUNSD `testing_data/{annotations,images}`; POIE `test.txt` (JSON lines) next
+to `image_files`; SROIE one JSON file for each receipt, in `test/entities` with images in
+`test/img`, or in `gt_answers` with images in `images`.
 """
 
 from __future__ import annotations
@@ -87,10 +89,11 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
 
 def _funsd_drafts(path: Path) -> Iterator[Draft | Exclusion]:
-    """Yield a question for each entry that a FUNSD form labels as a question.
+    """Yield a question for each field of a FUNSD form that is filled in.
 
-    Its answer joins the texts of the answers that the form links to it, in order. Raises DataError for a link to an
-    entry that does not exist.
+    A FUNSD file lists the texts of a form, labelled as `question` (the name of a field) or
+    `answer`, and links between them. The answer to a field consists of all answers linked with it,
+    in order. Raises DataError for a link to a text that does not exist.
     """
     for file in sorted(path.glob("*.json")):
         picture = path.parent / "images" / f"{file.stem}.png"
@@ -122,8 +125,11 @@ def _funsd_drafts(path: Path) -> Iterator[Draft | Exclusion]:
 
 
 def _poie_drafts(path: Path, folder: Path | None) -> Iterator[Draft | Exclusion]:
-    """Yield a question for each key that POIE's list of nutrition labels gives a value for. The folder with the
-    images is found by the first of them."""
+    """Yield a question for each field of each of POIE's nutrition labels, such as the amount of
+    fat.
+
+    The folder of the first label's image is used for all images.
+    """
     base: Path | None = None
     for where, label in json_lines(path, _Label):
         base = base or base_of(
@@ -147,9 +153,10 @@ def _poie_drafts(path: Path, folder: Path | None) -> Iterator[Draft | Exclusion]
 
 
 def _accepted_units(value: str) -> tuple[str, ...]:
-    """Return the texts to accept for a value: the value itself and, if it is given in two units, each of them alone.
+    """Return the accepted answers for a value.
 
-    `546kJ (130kcal)` gives `("546kJ (130kcal)", "546kJ", "130kcal")`.
+    A value in two units is also accepted with one of them alone: `546kJ (130kcal)` gives `("546kJ
+    (130kcal)", "546kJ", "130kcal")`.
     """
     value = value.strip()
     accepted = [value]

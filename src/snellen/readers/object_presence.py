@@ -1,8 +1,10 @@
-"""Questions whether an object is in an image, made from any images with object names, as POPE makes them.
+"""Ask whether an object is in an image, as POPE does, for any images with the names of their
+objects.
 
-Of each image with enough objects the first ones are asked for, and after each a name that is not there: drawn
-at random, the most frequent one of all images, or the one seen most often together with the object before it
-(Li et al. 2023, section 4.1, and the builder that the authors published).
+For each image with enough objects, the first objects are asked about (the answer is yes). After
+each, an absent object is asked about (no): a random one, the most frequent one in all images, or
+the one that most often occurs together with the object before (Li et al. 2023, section 4.1, and the
+script that the authors published).
 """
 
 from __future__ import annotations
@@ -28,19 +30,34 @@ NegativeRule = Literal["random", "popular", "adversarial"]
 class Params(Struct, frozen=True, forbid_unknown_fields=True):
     negatives: NegativeRule
     files: tuple[str, ...] = ("objects.jsonl", "instances*.json", "annotations/instances*.json")
-    """The names with the images: JSON lines of `image` and `objects`, or COCO's instances."""
+    """Possible names of the file with the objects of each image: JSON lines with `image` and
+    `objects`, or COCO's instances.
+    """
     folders: tuple[str, ...] = ("images", "val2014", "val2017", "train2014", "train2017")
-    """Names of the images' folder; else they lie beside the file."""
+    """Possible names of the folder of images.
+
+    If there is none of them, the images are in the folder of the file.
+    """
     images: int = 500
-    """How many images are drawn from those with enough objects; 0 means all of them."""
+    """Number of images to draw from those with enough objects; 0 for all."""
     objects: int = 3
-    """How many objects of an image are asked for; one that has fewer is left out."""
+    """Number of objects of each image that are asked about.
+
+    Images with fewer objects are left out.
+    """
     question: str = "Is there a {} in the image?"
-    """`{}` is the object, and `a` before it becomes `an` where it begins with a vowel."""
+    """The question, in which `{}` is the object.
+
+    `a` before it becomes `an` if its name begins with a vowel.
+    """
     text: Literal["correct", "verbatim"] = "correct"
-    """`verbatim`: as the authors' builder writes it, `an` for every letter a of the question (`imange`)."""
+    """`verbatim` repeats a bug of the authors' script, which replaces every letter a of the
+    question by `an` (`imange`).
+    """
     draw: Literal["first", "top-half"] = "first"
-    """Of the ranked names the first that is not there, or any of the upper half of the ranking, as LVLM-eHub says."""
+    """`first`: the highest name in the ranking of absent objects; `top-half`: a random one from the
+    upper half, as in LVLM-eHub.
+    """
     seed: int = 0
 
 
@@ -93,9 +110,11 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
 
 def _draw_images(pictures: Sequence[ImageObjects], chosen: Params) -> list[ImageObjects]:
-    """Return the images to ask about, in the order of the file: all, or as many as `chosen.images` says, at random.
+    """Return the images to ask about, in the order of the file: `chosen.images` random ones, or all
+    if that is 0.
 
-    The draw is the same for each rule by which absent objects are chosen.
+    The same images are drawn whatever the rule for absent objects, so that benchmarks with
+    different rules can be compared.
     """
     if not chosen.images:
         return list(pictures)
@@ -107,11 +126,15 @@ def _draw_images(pictures: Sequence[ImageObjects], chosen: Params) -> list[Image
 def object_questions(
     pictures: Sequence[ImageObjects], chosen: Params, rng: random.Random
 ) -> Iterator[list[tuple[str, Literal["yes", "no"]]]]:
-    """Yield for each image the names to ask for, each with its label: one that is in the image, one that is not,
-    and so on.
+    """Yield the questions about each image, as pairs of an object's name and the answer: `[("dog",
+    "yes"), ("cat", "no"), ...]`.
 
-    Frequencies of names are counted over the given images; of equally frequent names, the one met first comes
-    first. Raises DataError for an image in which every name occurs.
+    Names of objects in the image (yes) and names of absent objects (no) alternate. How frequent
+    names are, by which absent ones are chosen, is counted in the given images; of equally frequent
+    names, the one that appears first is preferred.
+
+    Raises:
+        DataError: An image shows all objects, so that none is absent.
     """
     ranking = ranked_negatives([picture.objects for picture in pictures], chosen.negatives)
     names = list(dict.fromkeys(name for picture in pictures for name in picture.objects))
@@ -141,13 +164,16 @@ def object_questions(
 def ranked_negatives(
     pictures: Sequence[Sequence[str]], negatives: NegativeRule
 ) -> Callable[[str], list[str]]:
-    """Return a function from an object's name to the absent names to ask for after it, the preferred one first.
+    """Return a function that takes the name of an object in an image, and returns the names of
+    absent objects to ask about next.
 
-    The function returns an empty list if names are drawn at random.
+    The preferred name comes first. The list may contain names of objects that are in the image; the
+    caller leaves them out. It is empty for the rule `random`, by which any absent object is drawn.
 
     Args:
         pictures: The names of the objects in each image.
-        negatives: `popular` ranks names by frequency, `adversarial` by how often they occur together with the object.
+        negatives: `popular` prefers the most frequent names, `adversarial` those that most often
+            occur together with the object.
     """
     if negatives == "random":
         return lambda positive: []
@@ -170,8 +196,11 @@ def ranked_negatives(
 
 
 def _question_text(name: str, chosen: Params) -> str:
-    """Return the question about an object, with `an` before a vowel. `verbatim` repeats the authors' bug, which
-    also turns every other `a` of the question into `an`."""
+    """Return the question about an object, with `an` before a vowel.
+
+    The authors' script has a bug: it turns every `a` of the question into `an`. The setting
+    `verbatim` repeats this.
+    """
     template = chosen.question
     begins_with_vowel = name[:1].lower() in "aeiou"
     if begins_with_vowel and chosen.text == "verbatim":
@@ -206,7 +235,7 @@ def _read_image_objects(path: Path) -> list[ImageObjects]:
 
 def _parse_line(line: _Line, where: str) -> ImageObjects:
     """Return an image and the names of its objects, without repetitions. Raises DataError if a name is empty."""
-    names: dict[str, None] = {}  # without repetitions, in order
+    names: dict[str, None] = {}  # used as an ordered set
     for name in line.objects:
         if not name.strip():
             raise DataError(f"{where}: the name of an object is empty")

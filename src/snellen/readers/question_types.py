@@ -39,7 +39,9 @@ _VOWEL = re.compile(r"(?!uni|use|eu|one)[aeiou]", re.IGNORECASE)
 
 
 def plural(name: str) -> str:
-    """Return the plural of an English noun, or of a name that ends in one: `fire trucks`."""
+    """Return the plural of an English noun, or of a name that ends with one: `fire truck` gives
+    `fire trucks`.
+    """
     head, _, noun = name.rpartition(" ")
     if noun in _IRREGULAR:
         last = _IRREGULAR[noun]
@@ -221,7 +223,7 @@ class QuestionType(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Maximum number of questions about an image, drawn at random; 0 for all."""
 
     def fits(self, picture: AnnotatedImage) -> bool:
-        """Return whether the image has the annotations that the type needs."""
+        """Return whether an image has the annotations that questions of this type need."""
         return bool(getattr(picture, self.made_of))
 
     def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
@@ -275,7 +277,8 @@ def attributes_in(picture: AnnotatedImage) -> list[dict[str, str]]:
 
 
 def single_objects(picture: AnnotatedImage) -> dict[str, AnnotatedObject]:
-    """Return the objects of an image by name, without those whose name another object of the image has, too.
+    """Return the objects of an image that can be asked about by name, because no other object of
+    the image has the same name.
 
     Crowds are left out, and so are names of which not all objects in the image are annotated.
     """
@@ -316,13 +319,18 @@ class ClassQuestions(QuestionType, frozen=True):
 
 
 class AttributeQuestions(QuestionType, frozen=True):
-    """What is the colour of the car? Other values of the attribute are candidates."""
+    """What is the colour of the car?
+
+    The wrong options are other values of the attribute, such as other colours.
+    """
 
     needs = "attributes of images or objects"
     ask: str = ""
-    """With {attribute} and, of an object, {name}."""
+    """Text of the question, in which {attribute} and {name} (of the object, if it is about one) are
+    replaced.
+    """
     of: str = ""
-    """The only attribute to use; all attributes if empty."""
+    """The only attribute that is asked about; all attributes if empty."""
 
     def fits(self, picture: AnnotatedImage) -> bool:
         return any(
@@ -372,18 +380,27 @@ FIELDS = (
 )  # fmt: skip
 HALVES = ("left half", "right half")
 CLEAR = 0.04
-"""Minimum distance of an object's centre from a dividing line, as a share of the image's side."""
+"""Smallest distance of an object's centre from a line between two parts of the image, as a share of
+the image's width or height.
+
+Closer to a line, it is unclear in which part the object is.
+"""
 TURNED = "the image is stored turned, so that left is not left"
 SEVERAL = "no object, or only one, that is alone of its name and has a box"
 
 
 def placed_objects(picture: AnnotatedImage) -> list[tuple[AnnotatedObject, Box]]:
-    """Return the objects with a box that are the only one of their name, each with its box."""
+    """Return the objects that have a box and a name that no other object of the image has, each
+    with its box.
+    """
     return [(item, item.box) for item in single_objects(picture).values() if item.box]
 
 
 class LocationQuestions(QuestionType, frozen=True):
-    """Where in the image is the dog? One of nine fields, or a half."""
+    """Where in the image is the dog?
+
+    The options are nine parts of the image, such as "top left", or its two halves.
+    """
 
     needs = "objects with boxes"
     ask: str = "Where in the picture is the {name}?"
@@ -393,7 +410,10 @@ class LocationQuestions(QuestionType, frozen=True):
         return any(thing.box for thing in picture.objects)
 
     def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
-        """Yield questions in which part of the image an object is, such as "top left". Unclear cases are left out."""
+        """Yield questions about which part of the image an object is in, such as "top left".
+
+        Unclear cases are left out.
+        """
         objects = placed_objects(picture)
         if not objects:
             yield Exclusion("no object with a box that is alone of its name")
@@ -437,13 +457,17 @@ class LocationQuestions(QuestionType, frozen=True):
 
 
 def _part(start: float, length: float, side: float, parts: int) -> int | None:
-    """Return which of several equal parts of a side an object is in, from 0, or None if that is not clear.
+    """Return the number, from 0, of the part of the image that an object is in, along its width or
+    its height.
+
+    None if this is unclear, because the object is longer than half of the side or its centre is
+    close to a dividing line.
 
     Args:
         start: Where the object begins, in pixels.
         length: Its length, in pixels.
-        side: Length of the image's side, in pixels.
-        parts: Number of parts.
+        side: Width or height of the image, in pixels.
+        parts: Number of equal parts that the side is divided into.
     """
     centre = (start + length / 2) / side
     if length > side / 2 or not 0 <= centre < 1:
@@ -456,7 +480,10 @@ def _part(start: float, length: float, side: float, parts: int) -> int | None:
 
 
 class SpatialQuestions(QuestionType, frozen=True):
-    """Where is the cat in relation to the dog? Left, right, above or below, only where that is clear."""
+    """Where is the cat in relation to the dog?
+
+    Left, right, above or below; only pairs are used for which this is clear.
+    """
 
     needs = "two objects with boxes"
     ask: str = "Where is the {name} in relation to the {other}, as the picture shows them?"
@@ -465,10 +492,11 @@ class SpatialQuestions(QuestionType, frozen=True):
         return len([item for item in picture.objects if item.box]) > 1
 
     def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
-        """Yield questions where an object is relative to another, such as "left of the table".
+        """Yield questions about where an object is relative to another, such as "left of the
+        table".
 
-        Pairs of objects are left out unless one is clearly beside or above the other. A wrong option is a direction in which the
-        object clearly is not.
+        Pairs of objects are left out unless one is clearly beside or above the other. A direction
+        is a wrong option only if the object is clearly not there.
         """
         objects = placed_objects(picture)
         if len(objects) < 2:
@@ -506,9 +534,10 @@ _IS_APART: dict[str, Callable[[Box, Box], bool]] = {
     "above": lambda box, other: box[1] + box[3] <= other[1],
     "below": lambda box, other: box[1] >= other[1] + other[3],
 }
-"""By direction, whether a box is entirely on that side of another box.
+"""For each direction, a function that tells whether a box is entirely on that side of another box.
 
-A direction for which this holds is not a distractor: a box far to the left and a little above is above too.
+Such a direction is not used as a wrong option: a box far to the left and a little above is above,
+too.
 """
 
 
@@ -537,18 +566,24 @@ def direction_of(box: Box, reference: Box) -> str:
 
 
 class SizeQuestions(QuestionType, frozen=True):
-    """Which is larger in the image, the cat or the dog? By outline, else by box."""
+    """Which is larger in the image, the cat or the dog?
+
+    Sizes are those of the outlines or, without these, of the boxes.
+    """
 
     needs = "two objects with boxes or masks"
     ask: str = "Which takes up more of the picture, the {name} or the {other}?"
     times: float = 2
-    """Minimum ratio of the areas of the two objects."""
+    """The larger object must have at least this many times the area of the smaller one."""
 
     def fits(self, picture: AnnotatedImage) -> bool:
         return len([item for item in picture.objects if item.box or item.mask]) > 1
 
     def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
-        """Yield questions which of two objects is larger. Pairs are left out unless one is clearly larger."""
+        """Yield questions about which of two objects is larger.
+
+        Pairs are left out unless one is clearly larger.
+        """
         objects = [item for item in single_objects(picture).values() if item.box or item.mask]
         if len(objects) < 2:
             yield Exclusion(SEVERAL)
@@ -595,7 +630,9 @@ def _polygon_area(polygon: Polygon) -> float:
 
 
 class RelationQuestions(QuestionType, frozen=True):
-    """Which of these is right? Statements with the same two objects and other predicates are candidates."""
+    """Which of these is right? The wrong options are statements about the same two objects with
+    other relations.
+    """
 
     needs = "relations between objects"
     ask: str = "Which of these does the picture show?"
@@ -604,10 +641,12 @@ class RelationQuestions(QuestionType, frozen=True):
         return bool(picture.relations)
 
     def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
-        """Yield a question about each relation between two objects of an image, such as "the dog is under the table".
+        """Yield questions about relations between two objects of an image, such as "the dog is
+        under the table".
 
-        The wrong options are other relations between them: first those that the first object has in other images, then any.
-        Relations are left out if other objects of the image have the same name as one of the two.
+        The wrong options are other relations between the same two: first those that the first
+        object has in any image, then all others. A relation is left out if the image has several
+        objects with one of the two names.
         """
         single = single_objects(picture)
         askable: list[tuple[str, str, list[str]]] = []

@@ -1,7 +1,8 @@
-"""Another entry's questions: in a paper's own words, asked openly, or as a dialogue about each image.
+"""Ask the questions of another benchmark in another way: in a paper's own words, without options,
+or as dialogues.
 
-Two papers that use the same official files thus share one reader: its files, its mapping, no distractors. Dialogues are
-VQA-MT's (ReForm-Eval A.8).
+So two papers that use the same official files share the settings by which these are read. The
+dialogues are those of VQA-MT (ReForm-Eval A.8).
 """
 
 from __future__ import annotations
@@ -39,8 +40,11 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Yield the questions of another catalogue entry's source, in its order, reworded and without distractors.
-    Raises DataError if the entry does not exist."""
+    """Yield the questions of another benchmark in the catalogue, in its order, with new wording and
+    without options.
+
+    Raises DataError if that benchmark does not exist.
+    """
     chosen = read_params(params, Params)
     catalogue = entries()
     if chosen.of not in catalogue:
@@ -63,9 +67,10 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
 
 def _source_with_changes(asked_spec: BenchmarkSpec, chosen: Params) -> SourceSpec:
-    """Return the source of the other entry, with the parameters that this entry changes.
+    """Return the source of the other benchmark, with the parameters that this entry changes.
 
-    It is the entry's official files or, if `hub` is given, the rows of its dataset on the hub.
+    It is that of the official files or, if this entry has `hub`, that of the benchmark's dataset on
+    the hub.
     """
     official = replace(asked_spec.source, params=merged(asked_spec.source.params, chosen.params))
     if chosen.hub is None:
@@ -75,9 +80,10 @@ def _source_with_changes(asked_spec: BenchmarkSpec, chosen: Params) -> SourceSpe
 
 
 def _replacement_question(chosen: Params, draft: Draft) -> str:
-    """Return the question to ask in place of a draft's own; empty if that one stays.
+    """Return the wording that replaces the question of a draft; empty if the draft keeps its own
+    question.
 
-    The entry gives one question for all drafts, or one for each value of a tag, whose name is `chosen.by`.
+    The entry gives one wording for all questions, or one for each value of the tag `chosen.by`.
     """
     if isinstance(chosen.question, str):
         return chosen.question
@@ -88,12 +94,12 @@ def _replacement_question(chosen: Params, draft: Draft) -> str:
 def _reworded_question(
     question: QuestionDraft, wording: str, accept: Literal["all", "first"]
 ) -> QuestionDraft:
-    """Return a question to ask without options, with other words.
+    """Return a question in a new wording, to be asked without options.
 
     Args:
         question: The question.
-        wording: The words to use; empty keeps those of the question.
-        accept: Which of its accepted texts to keep.
+        wording: The new wording; if empty, the question keeps its own.
+        accept: Which of the accepted answers to keep: `all`, or only the `first`.
     """
     texts = question.texts[:1] if accept == "first" else question.texts
     if wording:
@@ -141,8 +147,12 @@ def read_as_dialogues(params: dict[str, Any], folder: Path | None) -> Iterator[D
 
 
 def _drafts_of_sample(spec: BenchmarkSpec, folder: Path | None) -> Iterator[Draft]:
-    """Yield the questions that a build of the complete benchmark draws from its source with seed 0. The source is
-    read twice: first for the strata (the groups to draw from), then for the drawn questions."""
+    """Yield the questions that belong to a complete benchmark, which are drawn from its source with
+    seed 0.
+
+    The source is read twice: first only for the strata (the groups by which questions are drawn),
+    then for the drawn questions.
+    """
     reader = registry.find_registered("readers", spec.source.reader)
     strata = [draft.stratum for draft in reader(spec.source.params, folder)]
     sampled = frozenset(draw_sample(strata, spec.source.select, spec.name, "select", 0))

@@ -78,7 +78,11 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Yield a draft for each usable row; afterwards, raise WrongRowsError for the others."""
+    """Yield a question for each row that can be used.
+
+    After the last one, raise WrongRowsError if there are other rows. The last question carries the
+    notes about the whole table, such as its unused columns.
+    """
     chosen = read_params(params, Params)
     path = (folder or Path()) / chosen.file
     images = (folder or Path()) / chosen.images if chosen.images else path.parent
@@ -147,7 +151,11 @@ def _unused_columns(row: SourceRow, source: TableSource) -> Iterator[str]:
 
 
 def _table_source(chosen: Params, path: Path, images: Path) -> TableSource:
-    """Return what is needed to read the rows. Reads the file once for each setting that depends on all rows."""
+    """Return what is needed to read the rows of a table, such as its columns by role.
+
+    Some settings depend on all rows, such as which ids are repeated. For each of them the file is
+    read once here, before its questions are read.
+    """
     if chosen.columns is None:
         recognised = _recognised_columns(chosen, path)
         if recognised is None:  # the file has no rows
@@ -191,7 +199,13 @@ def _table_source(chosen: Params, path: Path, images: Path) -> TableSource:
 
 
 def _recognised_columns(chosen: Params, path: Path) -> tuple[TableColumns, AnswerForm] | None:
-    """Recognise the columns of a table; None if it has no rows. Raises DataError if a role is in doubt."""
+    """Recognise which column has which role (question, answer, ...) and how the answers name
+    options; None if the table has no rows.
+
+    Raises:
+        DataError: It is unclear which column has a role, no column looks like the question, or the
+            file cannot be read.
+    """
     roles = table_roles(path, answer_is=chosen.answer_is, encoding=chosen.encoding)
     if roles.doubts:
         raise DataError(f"{path}: {roles.doubts[0].line()}")
@@ -220,7 +234,9 @@ def _all_picture_cells(chosen: Params, path: Path, columns: Sequence[str]) -> It
 
 
 def _answer_pool(chosen: Params, path: Path, columns: TableColumns) -> tuple[str, ...]:
-    """Return the distinct answers of all rows, from which distractors are drawn."""
+    """Return the distinct answers of all rows, from which wrong options of open questions are
+    drawn.
+    """
     pool: dict[str, None] = {}
     for row in read_rows(path, chosen.encoding):
         answer = row.cells.get(columns.answer)
@@ -239,7 +255,12 @@ def _repeated_ids(chosen: Params, path: Path, columns: TableColumns) -> frozense
 
 
 def _check_columns_exist(rows: Iterator[SourceRow], path: Path, columns: TableColumns) -> None:
-    """Raise DataError for a column that the entry names but the first rows lack: the table has changed since."""
+    """Raise DataError if the entry names a column that none of the first rows has, for example
+    after the table was edited.
+
+    A table without rows passes. Of several option columns, only the first one is required, because
+    rows may have fewer options.
+    """
     existing = {name for row in islice(rows, LOOKED_AT) for name in row.cells}
     if not existing:
         return
@@ -262,7 +283,10 @@ def _check_columns_exist(rows: Iterator[SourceRow], path: Path, columns: TableCo
 
 
 def _draft(row: SourceRow, source: TableSource) -> Draft:
-    """Return the question in a row of a table. Raises DataError for a cell that cannot be used."""
+    """Return the question in a row of a table, with its options, answer, images and tags.
+
+    Raises DataError if a cell cannot be used.
+    """
     cells = row.cells
     where = row.where
     columns = source.columns
@@ -301,7 +325,10 @@ def _draft(row: SourceRow, source: TableSource) -> Draft:
 
 
 def _class_index(texts: Sequence[str], classes: tuple[str, ...], where: str) -> int:
-    """Return the index of the class that an answer names. Raises DataError if it names none."""
+    """Return the index of the class that an answer names.
+
+    Raises DataError if the answer is not one of the classes.
+    """
     index = named_option(texts[0], classes, "text")
     if index is None:
         raise DataError(
@@ -312,7 +339,11 @@ def _class_index(texts: Sequence[str], classes: tuple[str, ...], where: str) -> 
 
 
 def _distractors(cells: Mapping[str, Any], source: TableSource) -> DistractorSpec | None:
-    """Return where the wrong options of an open question come from: its row, or answers to other questions."""
+    """Return where the wrong options of a question come from.
+
+    They are those in the row itself if it has any, or else answers to other questions, if the entry
+    asks for that (`make_options`). None means that the question stays open.
+    """
     wrong = wrong_texts(cells, source.columns)
     if wrong:
         return DistractorSpec(tuple((text,) for text in wrong), allow_fewer=True)

@@ -16,7 +16,21 @@ from snellen.recognition.tables import accepted_texts, row_options
 
 
 def option_texts_of(cells: Mapping[str, Any], source: TableSource, where: str) -> tuple[str, ...]:
-    """Return the options of a row; empty for an open question. Raises DataError if they cannot be used."""
+    """Return the texts of a row's options, in order; an empty tuple for an open question.
+
+    A table has its options in one of two ways. Either each option has a column (`A`, `B`, `C`,
+    ...); then a row may leave the last ones empty, but none in between. Or one column contains the
+    list of all options, such as `["cat", "dog"]`.
+
+    Args:
+        cells: The cells of the row by column; empty cells are not in it.
+        source: What is known about the table, such as its option columns.
+        where: File and line of the row, for error messages.
+
+    Raises:
+        DataError: An option before a filled one is empty, a listed option is null, or the cell is
+            not a list of texts.
+    """
     if not source.options:
         return ()
     if source.has_option_columns:
@@ -42,8 +56,12 @@ def option_texts_of(cells: Mapping[str, Any], source: TableSource, where: str) -
 
 
 def wrong_texts(cells: Mapping[str, Any], columns: TableColumns) -> tuple[str, ...]:
-    """Return the wrong options of a row, from the columns that contain only distractors; the correct option is in
-    the answer column."""
+    """Return the wrong options of a row in a table that stores them apart from the correct one.
+
+    Such a table has the correct option in its answer column, and columns that contain only wrong
+    options (distractors). Returns an empty tuple if the table has no such columns, or the row's are
+    empty.
+    """
     texts: list[str] = []
     for column in column_names(columns.distractors):
         if column in cells:
@@ -57,11 +75,12 @@ def read_answer(
     """Read the answer of a row.
 
     Returns:
-        The indices of the correct options, and the accepted texts of an open question. Both are empty if the answer is
-        hidden.
+        Two tuples, of which at most one has content. The first has the index of the correct option,
+        from 0, if the row has options. The second has the accepted answers if it has none. Both are
+        empty if the cell is empty, as in a table with hidden answers.
 
     Raises:
-        DataError: The answer names no option, or more than one.
+        DataError: The answer is not one of the options, or could mean two of them.
     """
     answer = cells.get(source.columns.answer)
     if answer is None or answer == "":
@@ -80,7 +99,11 @@ def read_answer(
 
 
 def _check_open_answer(answer: Any, source: TableSource, where: str) -> None:
-    """Raise DataError if an answer names an option in a row without options, although the table has options."""
+    """Raise DataError if a row without options has an answer such as `B` that names an option.
+
+    This means that the row's options are missing. It is checked only in a table with option columns
+    whose answers need not be texts.
+    """
     form: AnswerForm = "letter" if source.answer_is == "any" else source.answer_is
     if not source.options or form == "text":
         return
@@ -94,9 +117,12 @@ def _check_open_answer(answer: Any, source: TableSource, where: str) -> None:
 def _read_any_form(
     answer: Any, options: tuple[str, ...], cells: Mapping[str, Any], source: TableSource, where: str
 ) -> int:
-    """Return the index of the option that an answer names by its letter, its text or, in JSON, its index.
+    """Return the index, from 0, of the option that an answer names by letter, by text or, in JSON,
+    by index.
 
-    Raises DataError if it names none, or two.
+    Raises:
+        DataError: The answer names no option, or could mean two: in `["B", "A"]`, the answer `A` is
+            the letter of the first option and the text of the second.
     """
     if isinstance(answer, int) and not isinstance(answer, bool):
         return _read_index(answer, options, cells, source, where)
@@ -118,9 +144,12 @@ def _read_any_form(
 def _read_index(
     answer: int, options: tuple[str, ...], cells: Mapping[str, Any], source: TableSource, where: str
 ) -> int:
-    """Return an answer that is an index from 0.
+    """Return an answer that is the index of an option, counted from 0, after checking it.
 
-    Raises DataError if there is no such option, or if another option is the same number.
+    Raises:
+        DataError: There is no such option, or another option is the same number: with the options
+            `[2, 1, 3]`, the answer 2 could mean the last option, whose index is 2, or the first
+            one, whose text is 2. The answer 1 is fine, as option 1 also has the text 1.
     """
     if not 0 <= answer < len(options):
         raise DataError(f"{where}: answer {answer} but options are 0-{len(options) - 1}")
@@ -143,8 +172,11 @@ def _read_index(
 def _no_such_option_error(
     form: AnswerForm, answer: Any, options: Sequence[str], where: str
 ) -> DataError:
-    """Return the error for an answer that names no option. Two options with the text of the answer get a message of
-    their own."""
+    """Return the error for an answer that is not one of the options.
+
+    If the answer is the text of several options, so that it is unclear which one is correct, the
+    message says that instead.
+    """
     text = as_text(answer).strip()
     letters = [
         letter for letter, option in zip(LETTERS, options, strict=False) if option.strip() == text

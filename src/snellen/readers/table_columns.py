@@ -18,7 +18,10 @@ OneOrMore = str | tuple[str, ...]
 
 
 class TableColumns(Struct, frozen=True, forbid_unknown_fields=True):
-    """The column of each role."""
+    """The names of a table's columns by role, such as `question` or `answer`.
+
+    A role without a column is empty.
+    """
 
     question: str
     image: OneOrMore = ()
@@ -35,7 +38,9 @@ class TableColumns(Struct, frozen=True, forbid_unknown_fields=True):
     """Columns that are ignored on purpose; a note names other columns without a role."""
 
     def columns_by_role(self) -> dict[str, tuple[str, ...]]:
-        """Return the columns of each role that has any."""
+        """Return the columns of each role, without roles that have no column and without the
+        `unused` columns.
+        """
         by_role: dict[str, tuple[str, ...]] = {}
         for role in self.__struct_fields__:
             columns = column_names(getattr(self, role))
@@ -62,11 +67,19 @@ class TableSource(NamedTuple):
     fetched: ImageDownloads | None = None
     files: ImageFinder | None = None
     pool: tuple[str, ...] = ()
-    """Answers of all questions, from which distractors are drawn."""
+    """Answers of all questions, from which wrong options are drawn; empty if open questions stay
+    open.
+    """
     classes: tuple[str, ...] = ()
-    """Options of all open questions whose answers are a few classes."""
+    """The few possible answers of all open questions, such as yes and no.
+
+    They become the options of each question.
+    """
     repeated_ids: frozenset[str] = frozenset()
-    """Ids of several rows, which are ids of their images or of something else that the rows share."""
+    """Ids that several rows have.
+
+    They are probably ids of images, so each row gets an id of its own.
+    """
 
     @property
     def has_option_columns(self) -> bool:

@@ -32,13 +32,18 @@ ODDITIES = {
     "truth": "the answers of {count:,} open questions are {answers} ({rows}), which a reply of yes or no does not match; "
     "write the words that the question asks for",
 }
-"""Notes by oddity, about rows that can be used."""
+"""The text of the note for each oddity.
+
+An oddity is something in a row that looks like a mistake, although the row can be used.
+"""
 TRUTH_VALUES = ({"true", "false"}, {"0", "1"})
-"""Sets of answers that stand for yes and no."""
+"""Pairs of answers that probably mean yes and no."""
 
 
 class OddRows:
-    """Collects the numbers of the rows with each oddity."""
+    """Collects the numbers of the rows that look like mistakes although they can be used, by kind
+    of oddity.
+    """
 
     def __init__(self) -> None:
         self._rows: defaultdict[str, list[int]] = defaultdict(list)
@@ -55,7 +60,12 @@ class OddRows:
             self._answers |= {text.casefold() for text in question.texts}
 
     def notes(self, path: Path) -> tuple[str, ...]:
-        """Return a note for each oddity, except for one that all rows share on purpose."""
+        """Return a note for each kind of oddity that was found; an empty tuple if there was none.
+
+        No note is made of missing images if no question has one, nor of open questions if all are
+        open: then this is intended. The note about answers that stand for yes and no is made only
+        if the open questions have no others.
+        """
         notes: list[str] = []
         answers = " and ".join(sorted(self._answers, reverse="true" in self._answers))
         for oddity, note in ODDITIES.items():
@@ -75,7 +85,9 @@ class OddRows:
 
 
 def _oddities(row: SourceRow, draft: Draft, source: TableSource) -> list[str]:
-    """Return the oddities of a row, as keys of `ODDITIES`."""
+    """Return what looks like a mistake in a row, as keys of `ODDITIES`; an empty list if nothing
+    does.
+    """
     [question] = draft.rounds
     is_open = not question.options and question.distractors is None
     oddities: list[str] = []
@@ -103,7 +115,11 @@ def _oddities(row: SourceRow, draft: Draft, source: TableSource) -> list[str]:
 
 
 def _is_letter_and_text(row: SourceRow, source: TableSource) -> bool:
-    """Return whether the answer is the letter of one option column and the text of another."""
+    """Return whether an answer is the letter of one option and the text of another.
+
+    With `A` = "B" and `B` = "C", the answer `B` is the letter of the second option and the text of
+    the first.
+    """
     if not source.has_option_columns or source.answer_is not in ("any", "letter"):
         return False
     text_by_letter: dict[str, object] = {}
@@ -117,7 +133,9 @@ def _is_letter_and_text(row: SourceRow, source: TableSource) -> bool:
 
 
 class ExpectedParts:
-    """Checks that a table has images and answers, unless it is declared to have none."""
+    """Checks that a table has images and answers, or has none if the user said so (`no_images`,
+    `hidden_answers`).
+    """
 
     def __init__(self, *, images: bool, answers: bool) -> None:
         self._expects_images = images
@@ -133,7 +151,9 @@ class ExpectedParts:
             self._answers += 1
 
     def check(self, path: Path) -> None:
-        """Raise DataError if no question has an expected part, or if a question has an unexpected one."""
+        """Raise DataError if no question has an image or answer although they are expected, or one
+        has although none is.
+        """
         _check_part(path, "an image", self._images, self._expects_images, "picture", "no_images")
         _check_part(
             path, "an answer", self._answers, self._expects_answers, "answer", "hidden_answers"
@@ -143,15 +163,17 @@ class ExpectedParts:
 def _check_part(
     path: Path, part: str, count: int, is_expected: bool, role: str, parameter: str
 ) -> None:
-    """Raise DataError if questions with a part are missing or unexpected.
+    """Raise DataError if no question has a part (an image or an answer) that is expected, or one
+    has an unexpected part.
 
     Args:
         path: The table.
-        part: The part with its article, for messages.
-        count: Number of questions with the part.
-        is_expected: Whether the table is expected to have the part.
+        part: The part with its article, such as `an image`, for messages.
+        count: Number of questions that have the part.
+        is_expected: Whether questions are expected to have the part.
         role: Role of the column with the part.
-        parameter: Parameter of an entry that declares the part missing; the flag has the same name.
+        parameter: Parameter of an entry that says that the part is missing on purpose, such as
+            `no_images`; the command-line flag has the same name.
     """
     declared = setting(parameter, True)
     if count and not is_expected:
@@ -183,7 +205,11 @@ def repeated_ids_note(path: Path, source: TableSource) -> tuple[str, ...]:
 
 
 def image_notes(path: Path, files: ImageFinder | None) -> tuple[str, ...]:
-    """Return notes about images that were found although no cell gives their path."""
+    """Return notes about images that are not exactly where their cells say; an empty tuple if there
+    are none.
+
+    For example, the cell `train/1.jpg` found `images/1.jpg`, or the cell `42` found `000042.jpg`.
+    """
     if files is None:
         return ()
     notes: list[str] = []

@@ -1,4 +1,6 @@
-"""Images of the rows of a table: paths, URLs, base64 text, bytes, or lists of these."""
+"""Find the images of a table's rows, which may be paths, URLs, base64 text, bytes, or lists of
+these.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ LONGEST_PATH = 1024
 
 
 def image_cells(cells: Mapping[str, Any], columns: Sequence[str]) -> list[Any]:
-    """Return the images of a row in the order of the columns; a cell may contain a list."""
+    """Return the images of a row in the order of the columns, without empty cells; a cell with a
+    list gives all its items.
+    """
     pictures: list[Any] = []
     for column in columns:
         cell = cells.get(column)
@@ -42,7 +46,10 @@ def image_cells(cells: Mapping[str, Any], columns: Sequence[str]) -> list[Any]:
 def images_in_row(
     cells: Mapping[str, Any], source: TableSource, where: str
 ) -> tuple[bytes | Path | LazyImage, ...]:
-    """Return the images of a row. Raises DataError if one of them cannot be used."""
+    """Return the images of a row; an empty tuple if it has none.
+
+    Raises DataError if an image cannot be used, or if an image column before a filled one is empty.
+    """
     filled = [column for column in source.pictures if cells.get(column)]
     if len(source.pictures) > 1 and filled != list(source.pictures[: len(filled)]):
         raise DataError(f"{where}: {filled[-1]} is given, but an image before it is empty")
@@ -126,7 +133,11 @@ def _path_below_folder(folder: Path, name: str, where: str) -> Path:
 
 
 def _images_setting(path: Path, name: str) -> str:
-    """Return the setting `images`, with the folder of an image if the cell `name` finds it from there."""
+    """Return the setting `images` for an error message about an image outside the folder.
+
+    It includes the folder to give if the image would be found from there: `--images photos`.
+    Otherwise it is the bare name of the setting.
+    """
     folder = Path(os.path.normpath(path)).parent
     image = (folder / name).resolve()
     works = image == path.resolve() and image.is_file() and image.is_relative_to(folder.resolve())
@@ -134,7 +145,13 @@ def _images_setting(path: Path, name: str) -> str:
 
 
 def _is_in_hub_cache(path: Path, folder: Path) -> bool:
-    """Return whether a path below a snapshot in the hub's cache links to a file in `blobs` of the same repository."""
+    """Return whether an image is a link within the Hugging Face hub's cache, and therefore safe to
+    open.
+
+    That cache has the files of a dataset as links in `snapshots/COMMIT/`, which lead to `blobs/` of
+    the same dataset. A link resolves to a path outside the folder of the table, but not outside the
+    dataset.
+    """
     for parent in (folder, *folder.parents):
         if parent.name == "snapshots":
             snapshots = parent

@@ -71,7 +71,9 @@ class Scenes(Struct, frozen=True, forbid_unknown_fields=True):
     area_above: float = 0
     """Minimum (exclusive) area of a box in square pixels (ReForm-Eval A.3: 40 x 40)."""
     corners: Corners = "all"
-    """Which corners of a tilted quadrangle (icdar) an upright box goes round: all four, or the first and the third."""
+    """For the layout `icdar`, which has four corners of a possibly tilted box: whether the upright
+    box contains all corners, or reaches from the first to the third.
+    """
 
 
 class _Word(NamedTuple):
@@ -125,8 +127,11 @@ def read_scenes(scenes: Scenes, folder: Path | None) -> Iterator[Draft]:
 def _scene_drafts(
     words: Iterator[_Word | Exclusion], scenes: Scenes, bases: tuple[Path | None, ...]
 ) -> Iterator[Draft | Exclusion]:
-    """Yield a draft for each word, or an exclusion if it has no letter or digit, or its box is too small. The
-    folder of the images is found by the first of them."""
+    """Yield a question for each word, or an exclusion with the reason if the word has no letter or
+    digit or its box is too small.
+
+    The folder of the first word's image is used for all images.
+    """
     base: Path | None = None
     for word in words:
         if isinstance(word, Exclusion):
@@ -153,8 +158,10 @@ def _size_fault(box: Box, scenes: Scenes) -> str:
 
 
 def _word_draft(word: _Word, file: Path, scenes: Scenes) -> Draft:
-    """Return the draft that asks for a word: the image with an outline around the word, or only the part with the
-    word."""
+    """Return the question what a word says.
+
+    The image has a box drawn around the word, or is cropped to it.
+    """
     boxed = scenes.show == "box"
     if boxed:
         picture = ImageSpec(file, outlines=(Outline(word.box, width=scenes.line),))
@@ -204,7 +211,11 @@ def _json_words(path: Path, scenes: Scenes) -> Iterator[_Word | Exclusion]:
 
 
 def _icdar_words(folder: Path, scenes: Scenes) -> Iterator[_Word | Exclusion]:
-    """Yield the words of the files `gt_img_1.txt`, `gt_img_2.txt` and so on, by number. Each line is a word."""
+    """Yield the words in the files `gt_img_1.txt`, `gt_img_2.txt` and so on, in the order of their
+    numbers.
+
+    Each line has one word.
+    """
     files = sorted(folder.glob("gt_*.txt"), key=lambda file: (len(file.name), file.name))
     if not files:
         raise DataError(f"{folder}: there is no gt_img_1.txt; unpack the annotations")
@@ -223,14 +234,18 @@ def _icdar_words(folder: Path, scenes: Scenes) -> Iterator[_Word | Exclusion]:
 
 
 def _icdar_word(line: str, id_: str, picture: str, where: str, span: Corners) -> _Word | Exclusion:
-    """Return the word of a line `x1,y1,...,x4,y4,TEXT` with an upright box; `###` means that it is illegible.
+    """Return the word in a line `x1,y1,...,x4,y4,TEXT`, with an upright box around it.
+
+    If the text is `###`, which means that it is illegible, an exclusion is returned instead.
 
     Args:
-        line: The line.
+        line: The line, with the four corners of the word in pixels.
         id_: Id of the word.
         picture: Name of its image.
         where: File and line, for error messages.
-        span: Whether the box encloses all corners, or reaches from the first to the third. In the latter case it has no area if the first corner is not above and left of the third.
+        span: Whether the box contains all corners (`all`), or reaches from the first to the third
+            (`opposite`). In the latter case it has no area if the first corner is not above and
+            left of the third.
     """
     fault = f"{where}: {line!r} is not four corners x,y and a text"
     *corners, text = line.split(",", 8)
@@ -272,7 +287,9 @@ READING_IN_BOX = (
 
 
 def reading_question(text: str, *, boxed: bool = False) -> QuestionDraft:
-    """Return the open question for the text in an image, or in its red box if `boxed`."""
+    """Return the open question what text an image shows or, with `boxed`, what text is in its red
+    box.
+    """
     question, *rewordings = READING_IN_BOX if boxed else READING
     return QuestionDraft(question, texts=(text,), rewordings=tuple(rewordings))
 

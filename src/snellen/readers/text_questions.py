@@ -1,6 +1,5 @@
-"""Captions, open questions with their answers, texts in images and entries of forms.
-
-Which objects are in an image, and how many.
+"""Types of questions about captions, texts in images, fields of documents, annotated open
+questions, and which objects are in an image and how many.
 """
 
 from __future__ import annotations
@@ -40,19 +39,22 @@ from snellen.records import Box
 from snellen.reformulation.answer_equality import fold_answer, opposite_yes_no, same_answer
 
 MOST_NUMBERS = 12
-"""Options that a question about a number can have."""
+"""Largest number of options that a question about a number can have."""
 Ranking = Callable[[str], list[str]]
 
 
 class PresenceQuestions(QuestionType, frozen=True):
-    """Is there a dog in the image? As often yes as no, for each image."""
+    """Is there a dog in the image? For each image, yes and no are correct equally often."""
 
     needs = "names of objects"
     made_of = "objects"
     ask: str = "Is there a {name} in the picture?"
     negatives: Literal["even", NegativeRule] = "even"
-    """Which name that is not there is asked for: `even`, a name as often as it is there in other images, so that it
-    says nothing of the answer; or one of POPE's rules (Li et al. 2023)."""
+    """Which absent object is asked about.
+
+    `even`: each name as often as images show such an object, so that the name does not give the
+    answer away. The others are the rules of POPE (Li et al. 2023).
+    """
 
     def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
         """Yield questions whether an image shows an object: as many with the answer yes as with the answer no."""
@@ -74,8 +76,15 @@ class PresenceQuestions(QuestionType, frozen=True):
     def _draw_absent_name(
         self, name: str, absent: frozenset[str], source: AnnotatedSource, rng: random.Random
     ) -> str:
-        """Return a name of an object that is not in the image, chosen by the rule of the setting `negatives`; empty
-        if there is none. `absent` are the names to choose from, `name` that of an object in the image."""
+        """Return the name of an absent object to ask about, chosen by the setting `negatives`;
+        empty if there is none.
+
+        Args:
+            name: The name of an object that is in the image.
+            absent: The names to choose from.
+            source: All images, for the frequencies of names.
+            rng: Source of randomness.
+        """
         if not absent:
             return ""
         if self.negatives == "even":
@@ -108,13 +117,13 @@ def _rank_by_co_occurrence(source: AnnotatedSource) -> Ranking:
 
 
 class CountQuestions(QuestionType, frozen=True):
-    """How many dogs are in the image? Numbers nearby are the distractors."""
+    """How many dogs are in the image? The wrong options are numbers near the correct one."""
 
     needs = "objects, all of a name"
     made_of = "objects"
     ask: str = "How many {names} are in the picture?"
     largest: int = 10
-    """Larger numbers are not asked for."""
+    """Objects are not asked about if there are more of them than this."""
 
     def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
         """Yield questions how many objects of a kind an image shows. The wrong options are numbers nearby."""
@@ -156,7 +165,7 @@ def numbers_nearby(number: int, rng: random.Random, least: int = 0) -> list[tupl
     share_below = rng.random()
     smallest = number
     largest = number
-    for count in range(2, MOST_NUMBERS + 1):  # of numbers, with this one
+    for count in range(2, MOST_NUMBERS + 1):  # how many numbers there are with the next one
         is_below = int(share_below * count) > int(share_below * (count - 1))
         if is_below and smallest > least:
             smallest -= 1
@@ -168,7 +177,9 @@ def numbers_nearby(number: int, rng: random.Random, least: int = 0) -> list[tupl
 
 
 class ObjectClassQuestions(QuestionType, frozen=True):
-    """What is in the red box? Names of the same kind come first, none of which is in the image."""
+    """What is in the red box? Wrong options are names of objects that the image does not show;
+    those of the same kind, such as animals, come first.
+    """
 
     needs = "objects with boxes"
     ask: str = ""
@@ -266,8 +277,11 @@ class CaptionQuestions(QuestionType, frozen=True):
 
 
 class MatchQuestions(QuestionType, frozen=True):
-    """Does the caption fit the image? Each caption is asked about twice: of its own image and of another one, so
-    that the text says nothing of the answer."""
+    """Does the caption fit the image?
+
+    Each caption is asked about twice, with its own image and with another one, so that the text
+    alone does not give the answer away.
+    """
 
     needs = "captions"
     made_of = "captions"
@@ -299,8 +313,11 @@ def _caption_of_another_image(source: AnnotatedSource) -> Mapping[str, str]:
 
 
 class AnswerQuestions(QuestionType, frozen=True):
-    """An open question with its answer as one of the options; answers of the same kind are candidates, those of
-    questions that begin alike first."""
+    """An open question turned into multiple choice.
+
+    The wrong options are answers of the same kind to other questions; those to questions with the
+    same first words come first.
+    """
 
     needs = "questions with answers"
     made_of = "questions"
@@ -321,11 +338,11 @@ class AnswerQuestions(QuestionType, frozen=True):
 
 
 class DialogueQuestions(QuestionType, frozen=True):
-    """The questions of an image as rounds of one talk."""
+    """All questions about an image as the rounds of one dialogue."""
 
     needs = "two questions with answers, or more"
     most: int = 10
-    """Rounds; the first ones are asked."""
+    """Maximum number of rounds. If there are more questions, the first ones are asked."""
 
     def fits(self, picture: AnnotatedImage) -> bool:
         return len(picture.questions) > 1
@@ -349,8 +366,11 @@ class DialogueQuestions(QuestionType, frozen=True):
 def reformed_question(
     question: OpenQuestion, source: AnnotatedSource, rng: random.Random
 ) -> QuestionDraft:
-    """Return an open question as multiple choice. Its distractors are answers of the same kind: numbers nearby, or
-    answers to other questions, first to those that begin alike."""
+    """Return an open question as multiple choice.
+
+    The wrong options are of the same kind as the answer: numbers near a number, no for yes, and
+    otherwise answers to other questions, first to those that begin with the same two words.
+    """
     kind = answer_kind(question)
     number = whole_number(fold_answer(question.answers[0]))
     if not question.kind and kind == "number" and number is not None:
@@ -368,8 +388,10 @@ def reformed_question(
 
 
 def answer_kind(question: OpenQuestion) -> str:
-    """Return the kind of an answer, by which distractors are chosen: the one that the source gives, else yes/no,
-    number, colour or other."""
+    """Return the kind of a question's answer, by which wrong options are chosen.
+
+    It is `yes/no`, the kind that the source gives, `number`, `colour` or `other`.
+    """
     answer = fold_answer(question.answers[0])
     if opposite_yes_no(answer):
         return "yes/no"
@@ -405,12 +427,15 @@ def _pool_answers(source: AnnotatedSource) -> Mapping[tuple[str, str], Pool]:
 
 
 class TextQuestions(QuestionType, frozen=True):
-    """What is written in the red box? Other texts of the image are candidates first, then those of all images."""
+    """What is written in the red box?
+
+    The wrong options are other texts in the same image, then texts in any image.
+    """
 
     needs = "texts in images"
     ask: str = ""
     open: bool = False
-    """Whether the text is to be read out, and not chosen."""
+    """Whether the model must write the text, instead of choosing it from options."""
     smallest: float = 12
     """Pixels that a box has at least in width and height."""
 
@@ -445,14 +470,17 @@ class TextQuestions(QuestionType, frozen=True):
 
 
 class KeyQuestions(QuestionType, frozen=True):
-    """What is the total on the receipt? Values of the same key in other images are candidates."""
+    """What is the total on the receipt?
+
+    The wrong options are values of the same key, such as `total`, in other images.
+    """
 
     needs = "entries by key"
     ask: str = "What is the {key}?"
     of: str = ""
-    """The one key that is asked for; all of them when empty."""
+    """The only key that is asked about; all keys if empty."""
     open: bool = False
-    """Whether the value is to be read out, and not chosen."""
+    """Whether the model must write the value, instead of choosing it from options."""
 
     def fits(self, picture: AnnotatedImage) -> bool:
         return any(self.of in ("", key) for key in picture.fields)

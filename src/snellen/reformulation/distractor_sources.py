@@ -82,11 +82,16 @@ def parse_sources(text: str) -> tuple[SourcePart, ...]:
 
 
 def open_sources(parts: Sequence[SourcePart], context: SourceContext) -> Callable[[Draft], Draft]:
-    """Return a function that adds candidates for wrong options (distractors) to the questions of a draft.
+    """Return a function that takes a draft (a sample before its options are drawn) and adds
+    candidates for wrong options to its questions.
+
+    The function returns the draft with these candidates. It leaves questions as they are that need
+    none: those with fixed options or without a known answer.
 
     Args:
-        parts: The sources of distractors, such as similar words, in the order in which they are used.
-        context: The benchmark, its drafts and the seed.
+        parts: The sources of candidates, such as `near-text:2,random:1` (two similar answers of
+            other questions, and a random one), in order of preference.
+        context: What the sources draw from: the benchmark, all its drafts and the seed.
     """
     rankings: list[tuple[int, DistractorRanking]] = []
     for part in parts:

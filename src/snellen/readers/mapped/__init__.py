@@ -1,6 +1,7 @@
-"""The declarative reader: an entry's TOML names files, fields and the parts of a question.
+"""The reader that is configured by an entry: its TOML names the files, their fields and how
+questions are made of them.
 
-docs/reference/entry-fields.md shows each field with an example.
+docs/reference/entry-fields.md shows each setting with an example.
 """
 
 from snellen.readers.mapped.reading import Mapping, read, read_hub_rows

@@ -1,4 +1,6 @@
-"""The images of a record: a file named by a template, a cell of a Parquet file, or frames of a clip."""
+"""Find the images of a record: files with names made by a template, cells of Parquet files, or
+frames of a video clip.
+"""
 
 from __future__ import annotations
 
@@ -20,25 +22,39 @@ from snellen.records import Box
 
 
 class ImageSource(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the images are."""
+    """Where the images of the questions are: files in a folder, or columns of Parquet files."""
 
     file: str = ""
-    """Template of the file name, relative to its folder."""
+    """Template of an image's file name, relative to its folder, such as `{image_id}.jpg`."""
     folders: tuple[str, ...] = ()
-    """Names of the folder; if several exist, the first that contains the first image. When empty, the folder of
-    the records' file, or its parent."""
+    """Possible names of the folder.
+
+    If several exist, the one is used that contains the first image. If empty, the folder of the
+    records' file or its parent.
+    """
     column: str = ""
-    """The column of a Parquet file with the images, one or a list in each cell."""
+    """Column of a Parquet file whose cells contain an image or a list of images."""
     columns: tuple[str, ...] = ()
-    """Several such columns, in the order of a question's images; empty cells are skipped."""
+    """Several such columns, in the order in which a question shows their images.
+
+    Empty cells are skipped.
+    """
     optional: bool = False
     """Whether a question may have no image."""
     apart: tuple[str, ...] = ()
-    """Patterns of separate Parquet files with the images, if they are not in the records' files."""
+    """Patterns of Parquet files that contain only the images, if these are not in the same files as
+    the records.
+    """
     key: str = "id"
-    """The column of those files with an image's name, as given by the template `file`."""
+    """Column of those files with the name of each image.
+
+    The template `file` makes the same name from a record.
+    """
     crop: tuple[str, str, str, str] | None = None
-    """Templates of the box that is shown: left, top, width and height in pixels; the whole image when left out."""
+    """Templates of left, top, width and height, in pixels, of the part of the image that is shown.
+
+    If None, all of it is shown.
+    """
 
 
 class VideoSource(FrameSampling, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -57,8 +73,18 @@ ImageLookup = Callable[[Record, str], tuple[ImageFile | ImageSpec, ...]]
 def make_image_finder(
     picture: ImageSource, fields: Fields, path: Path, folder: Path | None
 ) -> ImageLookup:
-    """Return a function that finds the images of a record, or the declared crops of them. Raises DataError if their
-    folder is missing."""
+    """Return a function that takes a record and its location for error messages, and returns the
+    record's images.
+
+    If the entry declares a crop, only this part of each image is shown. Raises DataError if no
+    folder of images exists.
+
+    Args:
+        picture: Where the images are.
+        fields: The fields of a record, with their types.
+        path: The file or folder of the records.
+        folder: The folder with the official files.
+    """
     find_whole = _make_whole_image_finder(picture, fields, path, folder)
     if picture.crop is None:
         return find_whole
@@ -72,8 +98,17 @@ def make_image_finder(
 
 
 def _fill_box(sides: Sequence[Template], record: Record, where: str) -> Box:
-    """Return the box that a record gives by templates of its left, top, width and height, in pixels. Raises
-    DataError if one is not a number."""
+    """Return the part of an image that a record says to show: left, top, width and height in
+    pixels.
+
+    Args:
+        sides: A template for each of the four numbers.
+        record: The record.
+        where: Location of the record, for error messages.
+
+    Raises:
+        DataError: One of them is not a number.
+    """
     texts = [side.fill(record) for side in sides]
     try:
         left, top, width, height = map(float, texts)
@@ -87,8 +122,12 @@ def _fill_box(sides: Sequence[Template], record: Record, where: str) -> Box:
 def _make_whole_image_finder(
     picture: ImageSource, fields: Fields, path: Path, folder: Path | None
 ) -> Callable[[Record, str], tuple[ImageFile, ...]]:
-    """Return a function that finds the images of a record without crop: in separate Parquet files, in columns of
-    the records' files, or in a folder."""
+    """Return a function that takes a record and its location, and returns its complete images,
+    without crop.
+
+    The images are in separate Parquet files, in columns of the records' own files, or files in a
+    folder.
+    """
     if picture.apart:
         name = Template(picture.file, fields, needed=True)
         find_separate = _make_separate_file_finder(picture, name, folder)
@@ -106,8 +145,12 @@ def _make_whole_image_finder(
 def _make_column_finder(
     cells: list[ImageColumn], picture: ImageSource
 ) -> Callable[[Record, str], tuple[ImageFile, ...]]:
-    """Return a function that finds the images in the columns of a record's Parquet row. It raises DataError for a
-    row without an image, unless images are optional."""
+    """Return a function that takes a record and its location, and returns the images in the columns
+    of its Parquet row.
+
+    The function raises DataError if there is no image, unless the entry says that images are
+    optional.
+    """
 
     def find(record: Record, where: str) -> tuple[ImageFile, ...]:
         images: list[ImageFile] = []
@@ -124,8 +167,12 @@ def _make_column_finder(
 def make_clip_finder(
     video: VideoSource, fields: Fields, path: Path, folder: Path | None
 ) -> Callable[[Record, str], LazyFrames]:
-    """Return a function that finds the clip of a record and the frames to show. Raises DataError if the clips'
-    folder is missing."""
+    """Return a function that takes a record and its location, and returns the frames to show of its
+    video clip.
+
+    The clip is decoded only when the frames are read. Raises DataError if none of the declared
+    folders of clips exists.
+    """
     template = Template(video.file, fields, needed=True)
     bases = _image_folders(video.folders, path, folder)
 
@@ -137,8 +184,11 @@ def make_clip_finder(
 
 
 def _find_clip(bases: Sequence[Path], name: str, where: str) -> Path:
-    """Return the first existing path of a clip in several folders; its name may lack the suffix. Raises DataError
-    if there is none."""
+    """Return the path of a clip in the first folder that has it.
+
+    The name may lack the suffix: `a1` finds `a1.mp4`. Raises DataError if it is in none of the
+    folders.
+    """
     for base in bases:
         clip = base / name
         if clip.exists():
@@ -174,7 +224,10 @@ def _image_folders(folders: Sequence[str], path: Path, folder: Path | None) -> l
 
 
 class _Files:
-    """Images in a folder, which is determined by the first image."""
+    """Image files in one of several folders.
+
+    The folder that contains the first image is used for all of them.
+    """
 
     def __init__(self, template: Template, bases: list[Path]) -> None:
         self._template = template

@@ -1,4 +1,4 @@
-"""From a record to its question: texts, options, answer, and sources of distractors."""
+"""Make the question of a record: text, options, answer, and where wrong options come from."""
 
 from __future__ import annotations
 
@@ -20,22 +20,31 @@ LETTER = "{}"
 
 
 class InlineOptions(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a question and its options stand in one text."""
+    """How a text that contains a question and its options is written, such as `What is it? Options:
+    A. cat B. dog`.
+    """
 
     label: str
-    """How each option begins, with {} for its letter: `{}: `, `({}) `, `{}. `."""
+    """What each option begins with, where {} stands for its letter: `{}: `, `({}) `, `{}. `."""
     heading: str = ""
-    """A regular expression of what stands between question and options, besides white space: `Options:`."""
+    """A regular expression for the text between the question and the first option: `Options:`.
+
+    White space need not be given.
+    """
     between: str = r"\s*[,;]\s*|\s+"
-    """A regular expression of what stands between two options."""
+    """A regular expression for the text between two options."""
     lower: bool = False
-    """Whether the letters are small ones."""
+    """Whether the letters are in lower case: `a. cat`."""
     closing: str = ""
-    """A regular expression of what follows the last option and belongs to neither: `Please answer .*`."""
+    """A regular expression for a text after the last option that is removed: `Please answer .*`."""
 
 
 class OptionSplitter:
-    """Takes texts apart. Raises DataError for a label without its letter, or for a wrong expression."""
+    """Splits texts such as `What is it? A. cat B. dog` into the question and its options.
+
+    Raises DataError if the declared label does not contain the letter exactly once, or a regular
+    expression is invalid.
+    """
 
     def __init__(self, inline: InlineOptions) -> None:
         if inline.label.count(LETTER) != 1:
@@ -59,13 +68,17 @@ class OptionSplitter:
             raise DataError(f"inline: {error} is not a regular expression") from None
 
     def split(self, text: str) -> tuple[str, tuple[str, ...]]:
-        """Split a text into the question and the options that follow it, by their letters. There are no options if the text
-        has fewer than two.
+        """Split a text into a question and the options after it: `What is it? A. cat B. dog` gives
+        `("What is it?", ("cat", "dog"))`.
+
+        If fewer than two options are found, the whole text is the question, and the options are an
+        empty tuple.
         """
         body = self._closing.sub("", text) if self._closing else text
         labels: list[re.Match[str]] = []
         for label in self._labels:
-            # The first option has the last place that fits: what looks like a label before it is the question's own.
+            # The last label that looks like that of the first option begins the options. An
+            # earlier one belongs to the question: `Is plan A. better? A. yes B. no`.
             if labels:
                 match = label.search(body, labels[-1].end())
             else:
@@ -84,7 +97,7 @@ class OptionSplitter:
 
 
 def _last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    """Return the last match of a pattern in a text, or None."""
+    """Return the last match of a pattern in a text; None if there is none."""
     match = None
     for match in pattern.finditer(text):  # noqa: B007
         pass
@@ -96,18 +109,31 @@ Pools = dict[str, tuple[str, ...]]
 
 
 class Distractors(Struct, frozen=True, forbid_unknown_fields=True):
-    """How the distractors of an open question are made, as in the paper; yes/no questions need none."""
+    """How the wrong options (distractors) of an open question are found.
+
+    Questions answered by yes or no need none.
+    """
 
     pools: tuple[str, ...] = ()
-    """Templates of the keys by which answers are pooled, the nearest first; the empty key pools all answers."""
+    """Templates that sort the answers of all questions into groups.
+
+    A question's wrong options come from the group of its first template, then from that of the
+    second, and so on. With `("{kind}", "")` they are answers to questions of the same kind, then
+    answers to any question.
+    """
     prompt: DistractorPrompt = ""
-    """The prompt for a model that writes them; the pools are for builds without a model."""
+    """Prompt for a model that writes the wrong options.
+
+    Builds without such a model draw them from the pools.
+    """
     fillers: tuple[str, ...] = ()
     """Options used when the candidates run out."""
     rationale: str = ""
-    """Template of the answer that the rationales explain (prompt `rationales`)."""
+    """Template of the answer that annotators gave reasons for; for the prompt `rationales`."""
     question: str = ""
-    """Template of the question as shown to a writer; the question itself when empty."""
+    """Template of the question in the prompt for the model; by default, the question as it is
+    asked.
+    """
     allow_fewer: bool = False
 
 
@@ -116,28 +142,48 @@ class Question(Struct, frozen=True, kw_only=True):
 
     question: str
     options: str | tuple[str, ...] | dict[str, str] = ()
-    """A list field, a list of templates, or a table of labels and their options. Templates of optional fields that are
-    empty are left out; a question without any option is an open one."""
-    inline: InlineOptions | None = None
-    """How the options stand inside the question, in place of `options`; where there are none it is an open one."""
-    answer: str | tuple[str, ...] = ()
-    """With options: the right one, in the form given by `answer_is`. Without: the accepted texts, the gold first."""
-    answer_is: OptionName | Literal["", "votes"] = ""
-    """How `answer` names an option: `label` (default for a table), `index` from 0 (other default), `letter`, `text`.
+    """The options: a field that contains a list (`"{choices}"`), a list of templates (`["{A}",
+    "{B}"]`), or a table of labels and fixed options.
 
-    Without options `votes`: an answer of each annotator, so that repeats are kept, the most frequent first.
+    Options of optional fields that are empty are left out. A question without any option is open.
+    """
+    inline: InlineOptions | None = None
+    """How the options are written inside the question, instead of `options`.
+
+    A question whose text lists none is open.
+    """
+    answer: str | tuple[str, ...] = ()
+    """With options: the correct one, named as `answer_is` says.
+
+    Without: the accepted answers, the ground truth first.
+    """
+    answer_is: OptionName | Literal["", "votes"] = ""
+    """How `answer` names an option: by `letter`, by `text`, by `index` from 0 (the default), or by
+    `label` (the default for a table of labels).
+
+    For open questions, `votes` means that there is one answer for each annotator. Repeated answers
+    are then kept, and the most frequent one comes first.
     """
     may_repeat: bool = False
-    """Whether a question may have the same option twice, as published data do now and then; else it is refused."""
+    """Whether two options of a question may be equal, as happens in some published data.
+
+    Otherwise such a question is an error.
+    """
     rewordings: tuple[str, ...] = ()
-    """Rewordings of the question; presentations alternate between them."""
+    """Other wordings of the question.
+
+    A run that asks a question several times uses them in turn.
+    """
     distractors: Distractors | None = None
     repairs: dict[str, str] = {}
-    """Words that the source misspells in its questions, and what is meant."""
+    """Words that are misspelt in the questions of the source, each with its correct spelling."""
 
 
 class QuestionMaker:
-    """Makes the question of a record. Raises DataError for a template with an unknown field."""
+    """Makes the question of each record from the templates of an entry.
+
+    Raises DataError if a template names an unknown field.
+    """
 
     def __init__(self, question: Question, fields: Fields) -> None:
         def needed(text: str) -> Template:
@@ -172,19 +218,32 @@ class QuestionMaker:
         return bool(self._pool_keys)
 
     def gold(self, record: Record) -> str:
-        """Return the first accepted answer of a record, the ground truth. Raises FieldError if it is empty."""
+        """Return the ground truth of a record, which is the first of its accepted answers.
+
+        Raises FieldError if it is empty.
+        """
         texts = self._answers[0].fill_all(record)
         if not texts or not texts[0].strip():
             raise FieldError(self._empty_answer_message(record))
         return texts[0]
 
     def keys(self, record: Record) -> tuple[str, ...]:
-        """Return the keys of the pools of answers from which the record's distractors are taken."""
+        """Return the keys of the groups of answers from which the wrong options of a record's
+        question are drawn, in order.
+        """
         return tuple(key.fill(record) for key in self._pool_keys)
 
     def question(self, record: Record, pools: Pools) -> QuestionDraft:
-        """Return the question of a record: multiple choice if it has options, else open. Raises FieldError for an
-        empty field, or an answer that is not an option."""
+        """Return the question of a record: multiple choice if it has options, otherwise open.
+
+        Args:
+            record: The record.
+            pools: The answers of all questions in groups by key, from which wrong options of open
+                questions are drawn.
+
+        Raises:
+            FieldError: A required field is empty, or the answer is not one of the options.
+        """
         text = self._correct_misspellings(self._question.fill(record))
         rewordings = tuple(
             self._correct_misspellings(reworded.fill(record)) for reworded in self._rewordings
@@ -214,16 +273,17 @@ class QuestionMaker:
         )
 
     def _correct_misspellings(self, text: str) -> str:
-        """Return a text with the words corrected that the source is declared to misspell."""
+        """Return a text in which the words of the setting `repairs` are spelt correctly."""
         if not self._repairs:
             return text
         return self._wrong.sub(lambda word: self._repairs[word[0]], text)
 
     def _accepted_texts(self, record: Record) -> tuple[str, ...]:
-        """Return the accepted answers of a record.
+        """Return the accepted answers to the question of a record.
 
-        If the entry declares them as votes of annotators, all votes are returned, the most frequent answer first. Otherwise
-        they are the distinct answers, the ground truth first.
+        Usually these are its distinct answers, the ground truth first. If the entry declares them
+        as votes (one answer of each annotator), they are all votes, with repetitions, the most
+        frequent answer first.
 
         Raises:
             FieldError: An answer is empty.
@@ -251,10 +311,10 @@ class QuestionMaker:
         return f"{_answer_name(self._answers[0])} is empty; is this the file of a split with hidden answers?"
 
     def _distractor_spec(self, spec: Distractors, record: Record, pools: Pools) -> DistractorSpec:
-        """Return how the distractors of a record's question are found.
+        """Return where the wrong options of a record's question come from.
 
-        Records whose questions draw from the same pools of candidates share one object, unless each has texts of its
-        own for the model that writes distractors.
+        Many questions draw from the same groups of answers. They share one object, unless a model
+        writes the options and is given texts that differ between the records.
         """
         keys = self.keys(record)
         if self._rationale is None and self._question_for_writer is None:
@@ -294,14 +354,16 @@ def _make_distractor_spec(
     rationale: str = "",
     question: str = "",
 ) -> DistractorSpec:
-    """Return a specification of distractors.
+    """Return where the wrong options of a question come from.
 
     Args:
-        spec: How the distractors of the benchmark are made.
-        keys: Keys of the pools with candidates, the most suitable pool first.
-        pools: The answers to all questions by key.
-        rationale: The answer that the rationales explain, for a model that writes distractors.
-        question: The question as it is shown to such a model; empty for the question itself.
+        spec: How wrong options are found in this benchmark.
+        keys: Keys of the groups of answers to draw from, in order.
+        pools: The answers to all questions in groups by key.
+        rationale: For a model that writes wrong options: the answer that annotators gave reasons
+            for.
+        question: For such a model: its wording of the question; if empty, the question as it is
+            asked.
     """
     return DistractorSpec(
         tiers=tuple(pools[key] for key in keys),
@@ -314,7 +376,7 @@ def _make_distractor_spec(
 
 
 class _Options:
-    """The options of a question, and which of them is the answer."""
+    """Reads the options of a record and finds the correct one."""
 
     def __init__(self, question: Question, fields: Fields) -> None:
         options = question.options
@@ -339,12 +401,17 @@ class _Options:
 
     @property
     def may_lack(self) -> bool:
-        """Whether columns of options may be empty."""
+        """Whether a record may have fewer options than others, as each option is made by its own
+        template, which may be empty.
+        """
         return bool(self._templates)
 
     def of(self, record: Record) -> tuple[str, ...]:
-        """Return the options of a record: the fixed ones of the mapping, the items of a list field, or a template
-        for each."""
+        """Return the options of a record.
+
+        They are the same for all records if the entry gives a table of labels. Otherwise they are
+        the items of a list in the record, or each is made by a template.
+        """
         if self._fixed:
             return self._fixed
         if self._list:
@@ -352,7 +419,10 @@ class _Options:
         return tuple(template.fill(record) for template in self._templates)
 
     def gold(self, answer: Template, record: Record, options: tuple[str, ...]) -> int:
-        """Return the index of the correct option. Raises FieldError for an answer that is not among the options."""
+        """Return the index of the correct option, from 0.
+
+        Raises FieldError if the answer is not one of the options.
+        """
         text = answer.fill(record)
         choices: dict[OptionName, Sequence[str]] = {
             "index": [str(number) for number in range(len(options))],
@@ -370,5 +440,5 @@ class _Options:
 
 
 def _answer_name(answer: Template) -> str:
-    """Return the name of an answer's field for messages."""
+    """Return the name of the field that contains the answer, for error messages."""
     return answer.fields[0].name if answer.fields else "answer"

@@ -1,6 +1,7 @@
-"""Read drafts of questions from the records of a file, by the mapping in an entry.
+"""Read the records of a file, and make questions from them as the mapping in an entry describes.
 
-Records may be joined with those of a second file, such as annotations of questions or captions of images.
+Records may be joined with those of a second file, for example questions with the captions of their
+images.
 """
 
 from __future__ import annotations
@@ -55,15 +56,21 @@ class Join(Records, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     name: str
     key: str
-    """The field of the second file that identifies the matching record."""
+    """The field of the second file that is compared with `to`."""
     to: str
     """The field of the first file that `key` matches."""
     take: Literal["one", "first", "all"] = "one"
-    """`one`: exactly one per record, and none unmatched; `first`: the first match or none; `all`: a list of matches."""
+    """How many records of the second file a record of the first one gets.
+
+    `one`: exactly one, and no record of either file may be left over. `first`: the first that
+    matches, or an empty one. `all`: a list of all that match.
+    """
     keep: str = ""
-    """Condition that a record of the second file must meet."""
+    """Condition on records of the second file. Those that do not meet it are ignored."""
     same: tuple[str, ...] = ()
-    """Fields that must be equal in both."""
+    """Fields that both files have and that must agree in matching records; otherwise it is an
+    error.
+    """
     others: bool = False
     """Whether the second file may have records without a match in the first."""
 
@@ -71,9 +78,19 @@ class Join(Records, frozen=True, kw_only=True, forbid_unknown_fields=True):
 def join_records(
     records: LocatedRecords, join: Join, path: Path, folder: Path | None
 ) -> LocatedRecords:
-    """Return records with the matching records of a second file, at `path`, in a field of their own.
+    """Return records to each of which its matching records in a second file are added, in the field
+    `join.name`.
 
-    Raises DataError for a record without a match where each must have one.
+    Two records match if the field `join.to` of the first equals the field `join.key` of the second.
+
+    Args:
+        records: The records of the first file.
+        join: How records match.
+        path: The second file.
+        folder: The folder with the official files.
+
+    Raises:
+        DataError: A record has no match although the entry requires one.
     """
     seconds = _keep_matching(read_source_records(join, path, folder), join.keep)
     if join.take == "one":
@@ -82,7 +99,7 @@ def join_records(
 
 
 def _keep_matching(records: LocatedRecords, keep: str) -> LocatedRecords:
-    """Return the records that meet a condition; all if it is empty."""
+    """Return the records that meet a condition; all of them if the condition is empty."""
     if not keep:
         return records
     condition = Condition(keep, nested=True)
@@ -92,7 +109,15 @@ def _keep_matching(records: LocatedRecords, keep: str) -> LocatedRecords:
 def _join_in_order(
     records: LocatedRecords, seconds: LocatedRecords, join: Join, path: Path
 ) -> LocatedRecords:
-    """Read both files in parallel; a record of the second that comes early waits for its match."""
+    """Yield each record of the first file with the one record of the second file that matches it.
+
+    Both files are read at the same time. Usually they are in the same order, so that few records
+    are in memory; a record of the second file that comes too early is kept until its match comes.
+
+    Raises:
+        DataError: A record of either file has no match, a key appears twice, or fields that must
+            agree differ.
+    """
     waiting: dict[Any, tuple[str, Record]] = {}
     for where, record in records:
         wanted_key = record[join.to]
@@ -120,7 +145,15 @@ def _join_in_order(
 
 
 def _join_in_memory(records: LocatedRecords, seconds: LocatedRecords, join: Join) -> LocatedRecords:
-    """Yield each record with all its matches, or with the first or none; the second file is held in memory."""
+    """Yield each record of the first file with its matches in the second file, which is held in
+    memory.
+
+    It gets a list of all matches or, with `take = "first"`, the first match (an empty record if
+    there is none).
+
+    Raises:
+        DataError: A record of the second file is not matched, although the entry requires this.
+    """
     matches_by_key: dict[Any, list[Record]] = {}
     unmatched: dict[Any, str] = {}
     for where, second in seconds:
@@ -140,9 +173,10 @@ def _join_in_memory(records: LocatedRecords, seconds: LocatedRecords, join: Join
 
 
 def group_records(records: LocatedRecords, by: str) -> Iterator[tuple[str, Record]]:
-    """Group records by the field `by`, and yield the first of each group with the whole group as its `@rows`.
+    """Group records by a field, and yield one record for each group.
 
-    Groups are in the order of their first records.
+    It is the first record of the group, with a list of all of them in the field `@rows`. Groups are
+    in the order of their first records.
     """
     groups: dict[Any, tuple[str, Record]] = {}
     for where, record in records:
@@ -152,29 +186,41 @@ def group_records(records: LocatedRecords, by: str) -> Iterator[tuple[str, Recor
 
 
 class LeaveOut(Struct, frozen=True, forbid_unknown_fields=True):
-    """A rule that excludes records, by exactly one of `when`, `empty`, `same` and `matches`."""
+    """A rule that excludes records.
+
+    It has exactly one of the conditions `when`, `empty`, `same` and `matches`.
+    """
 
     why: str
     when: str = ""
     """A condition on the record's fields."""
     empty: str = ""
-    """A template of a single field; records are left out whose field is empty after the template's transforms.
+    """A template of a single field.
 
-    If the field is required and was empty before the transforms, its record is damaged, which is an error.
+    A record is left out if the field is empty after the template's transforms. If the field is
+    required and was empty even before the transforms, the record is damaged, which is an error.
     """
     same: tuple[str, str] | None = None
-    """Two templates; records are left out for which they are equal apart from case, articles and punctuation."""
+    """Two templates. A record is left out if both give the same text, apart from case, articles and
+    punctuation.
+    """
     matches: tuple[str, str] | None = None
-    """A template and a regular expression; records are left out whose text matches it somewhere, ignoring case."""
+    """A template and a regular expression.
+
+    A record is left out if the expression is found in the template's text, ignoring case.
+    """
     none_met: str = ""
-    """A note for the user if the rule excludes no record although it should."""
+    """A note for the user in case the rule excludes no record although it should exclude some."""
 
 
 Test = Callable[[Record], bool]
 
 
 def make_leave_out_test(rule: LeaveOut, fields: Fields) -> Test:
-    """Return a function that tells whether a rule excludes a record. Raises DataError unless it has one condition."""
+    """Return a function that takes a record and tells whether a rule excludes it.
+
+    Raises DataError if the rule has no condition, or more than one.
+    """
     tests: list[Test] = []
     if rule.when:
         tests.append(Condition(rule.when, nested=True).holds)
@@ -196,8 +242,17 @@ def make_leave_out_test(rule: LeaveOut, fields: Fields) -> Test:
 
 
 def _make_empty_test(emptied_text: str, fields: Fields) -> Test:
-    """Return a function that tells whether the single field of a template is empty in a record after its
-    transforms. It raises FieldError if a required field was already empty before them."""
+    """Return a function that takes a record and tells whether a field of it is empty after its
+    transforms.
+
+    For example, `{answer:available}` is empty if the answer is `N/A`. The function raises
+    FieldError if a required field is empty even before the transforms, because then the file
+    probably has hidden answers.
+
+    Args:
+        emptied_text: The template, which must be a single field.
+        fields: The fields of a record, with their types.
+    """
     template = Template(emptied_text, fields)
     if not template.is_field:
         raise DataError(f"leave_out: empty = {emptied_text!r} is not a template of one field alone")
@@ -216,30 +271,50 @@ def _make_empty_test(emptied_text: str, fields: Fields) -> Test:
 
 
 class Mapping(Question, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Parameters of an entry: the file with the records, and how questions are made from their fields.
+    """Parameters of an entry for this reader: the file with the records, and how questions are made
+    from their fields.
 
-    Texts are templates; see `mapped.templates`.
+    Most texts are templates such as `{question} {hint}`, which are filled in for each record; see
+    `mapped.templates`.
     """
 
     records: Records
     join: Join | None = None
     gather: str = ""
-    """A field to group by: records with the same value become one, with all of them as its `@rows`."""
+    """A field to group by. Records with the same value become one record, with a list of all of
+    them in the field `@rows`.
+    """
     keep: str = ""
-    """Condition that a record of the benchmark must meet."""
+    """Condition on records. Those that do not meet it do not belong to the benchmark and are
+    ignored.
+    """
     each: tuple[str, ...] = ()
-    """Lists of equal length: one question per position, each list replaced by its item; the position is `@index`."""
+    """Fields with lists of the same length, for records with several questions.
+
+    Each position becomes a question, in which the fields have the item at this position, and
+    `@index` is the position from 0.
+    """
     repeat: tuple[dict[str, str], ...] = ()
-    """Several questions per record: for each, the fields that it adds, as templates."""
+    """For several questions from each record: for each of these questions, templates of the fields
+    to add.
+    """
     leave_out: tuple[LeaveOut, ...] = ()
     number: tuple[str, int] | None = None
-    """A template and a first number: questions with the same value are numbered from it in `@number`."""
-    once: str = ""
-    """A template: only the first question with each value is kept, but all contribute to the answer pools."""
-    unreadable: float = 0.0
-    """Largest share of questions, from 0 to 1, that may be excluded because their record cannot be read.
+    """A template and a first number.
 
-    They are counted and reported. By default, or if there are more, an unreadable record is an error.
+    Questions with the same text of the template are numbered, from the first number on, in the
+    field `@number`.
+    """
+    once: str = ""
+    """A template. Of several questions with the same text of it only the first is asked; the
+    answers of the others can still be wrong options.
+    """
+    unreadable: float = 0.0
+    """Largest share of questions, from 0 to 1, that may be left out because their records cannot be
+    read.
+
+    They are counted, and the user is told. If there are more, and by default, an unreadable record
+    is an error.
     """
     id: str
     image: ImageSource | None = None
@@ -248,20 +323,24 @@ class Mapping(Question, frozen=True, kw_only=True, forbid_unknown_fields=True):
     group: str = ""
     """A template with the same value for all questions about an image; by default, its content identifies an image."""
     tags: dict[str, str] = msgspec.field(default_factory=dict)
-    """Templates by tag name; empty tags are left out."""
+    """A template for each tag. If its text is empty, the question does not get the tag."""
     answer_tags: dict[str, str] = msgspec.field(default_factory=dict)
-    """Templates by name for tags that reveal the answer."""
+    """A template for each tag that would give the answer away, and is therefore stored with the
+    answers.
+    """
     stratum: str = ""
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Return one draft per record of a file, in the order of the file, as an entry's mapping describes it.
+    """Return the questions that an entry's mapping makes from the records of a file, in the order
+    of the file.
 
-    An entry may declare several `layouts` of the same questions. Then the first one is used whose file exists and can be
-    read; its settings override the shared ones. A note on the first draft names files that were skipped.
+    An entry may declare several `layouts`, which are files with the same questions in different
+    formats. The first one is used that exists and can be read. Its settings override those that all
+    layouts share. A note on the first question names files that exist but could not be read.
 
     Args:
-        params: The mapping.
+        params: The mapping (see `Mapping`), in which `layouts` is a list of changes.
         folder: The folder with the official files.
 
     Raises:
@@ -290,7 +369,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
 
 def _layout_fault(mapping: Mapping, folder: Path | None) -> str:
-    """Return why the first record of a layout's file cannot be read; empty if it can."""
+    """Return why the first record of a layout's file cannot be read; empty if it can be read."""
     try:
         next(read_source_records(mapping.records, mapping.records.locate(folder), folder), None)
     except DataError as error:
@@ -299,7 +378,7 @@ def _layout_fault(mapping: Mapping, folder: Path | None) -> str:
 
 
 def _add_notes_to_first(drafts: Iterator[Draft], notes: tuple[str, ...]) -> Iterator[Draft]:
-    """Yield the drafts, with notes added to the first."""
+    """Yield the drafts. The first one gets these notes in addition to its own."""
     for draft in drafts:
         yield replace(draft, notes=(*notes, *draft.notes)) if notes else draft
         notes = ()
@@ -318,15 +397,19 @@ OF_FILES = (
     "video",
     "layouts",
 )
-"""Fields of a mapping that describe the layout of the official files; a hub dataset has another layout."""
+"""Settings that describe the files in which the official data come.
+
+They are not used for a dataset on the hub, which has other files.
+"""
 
 
 def read_hub_rows(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Return drafts like `read`, but of the rows of a dataset on the hub.
+    """Return the questions that a mapping makes from the rows of a dataset on the Hugging Face hub.
 
     Args:
-        params: A mapping, in which `files` and `images` are patterns of the dataset's files. `official` is the mapping
-            of the official files, which have the same questions; what it says holds unless the mapping says otherwise.
+        params: A mapping, in which `files` and `images` are patterns of the dataset's files.
+            `official` is the mapping of the official files; its settings are used too, except for
+            those about files, unless `params` has others.
         folder: Folder of the dataset.
     """
     merged: dict[str, Any] = {}
@@ -348,7 +431,7 @@ def read_hub_rows(params: dict[str, Any], folder: Path | None) -> Iterator[Draft
 
 
 class _Reading:
-    """Reads one file by one mapping."""
+    """Reads the questions in one file, as a mapping describes them."""
 
     def __init__(self, mapping: Mapping, path: Path, folder: Path | None) -> None:
         self._mapping = mapping
@@ -379,7 +462,7 @@ class _Reading:
             self._clip = make_clip_finder(mapping.video, fields, path, folder)
 
     def drafts(self) -> Iterator[Draft]:
-        """Yield the drafts; the last one's notes count the exclusions."""
+        """Yield the questions. The notes of the last one say how many were excluded, and why."""
         expected = {rule.why: rule.none_met for rule in self._mapping.leave_out if rule.none_met}
         name = self._path
         if self._mapping.records.kind == "parquet":
@@ -388,7 +471,10 @@ class _Reading:
         return without_exclusions(self._items(), name, expected)
 
     def _items(self) -> Iterator[Draft | Exclusion]:
-        """Yield a draft or an exclusion for each question of the file."""
+        """Yield each question of the file, or an exclusion with the reason if it is left out.
+
+        A question that repeats another one (`once`) is skipped without an exclusion.
+        """
         pools = self._answer_pools() if self._questions.pools_answers else {}
         numbers: Counter[str] = Counter()
         keys: set[str] = set()
@@ -423,7 +509,9 @@ class _Reading:
             raise WrongRowsError(unreadable)
 
     def _answer_pools(self) -> Pools:
-        """Return the answers to all questions of the source in pools by key, from which distractors are drawn."""
+        """Return the answers to all questions of the file in groups by key, from which wrong
+        options are drawn.
+        """
 
         def keys_with_answers() -> Iterator[tuple[Any, str]]:
             for where, item in self._select_records():
@@ -433,8 +521,9 @@ class _Reading:
         return answer_pools(keys_with_answers())
 
     def _keys_with_answer(self, record: Record, where: str) -> list[tuple[str, str]]:
-        """Return a pair for each pool that the answer to a record's question belongs to: the key of the pool, and
-        the answer."""
+        """Return the ground truth of a record once for each group of answers that it belongs to, as
+        pairs of key and answer.
+        """
         try:
             gold = self._questions.gold(record)
             return [(key, gold) for key in self._questions.keys(record)]
@@ -442,7 +531,12 @@ class _Reading:
             raise DataError(f"{where}: {fault}") from None
 
     def _select_records(self) -> Iterator[tuple[str, Record | Exclusion]]:
-        """Yield the record of each question, or its exclusion; a record of the file may have several questions."""
+        """Yield a record for each question, or an exclusion with the reason if a rule leaves it
+        out, with its location.
+
+        A record of the file may have several questions. Records that do not meet the condition
+        `keep` are skipped.
+        """
         any_met = False
         for where, record in self._records():
             if self._keep is not None and not self._keep.holds(record):
@@ -461,7 +555,9 @@ class _Reading:
             )
 
     def _records(self) -> LocatedRecords:
-        """Return the records of the file, joined and grouped."""
+        """Return the records of the file, joined with those of a second file and grouped, if the
+        mapping declares this.
+        """
         mapping = self._mapping
         records = read_source_records(mapping.records, self._path, self._folder)
         if mapping.join is not None:
@@ -470,7 +566,9 @@ class _Reading:
         return group_records(records, mapping.gather) if mapping.gather else records
 
     def _split_record(self, record: Record) -> Iterator[Record]:
-        """Yield a record for each question, by `each` and `repeat`."""
+        """Yield a record for each question in a record, as the settings `each` and `repeat` say; by
+        default, the record itself.
+        """
         parts: Iterable[Record] = (record,)
         if self._mapping.each:
             parts = _records_by_position(record, self._mapping.each)
@@ -481,7 +579,7 @@ class _Reading:
                 yield {**part, **{name: text.fill(part) for name, text in added.items()}}
 
     def _draft(self, record: Record, where: str, pools: Pools) -> Draft:
-        """Return the draft of a record's question, with its images and the frames of its clip."""
+        """Return the question of a record, with its images and the frames of its video clip."""
         draft_id = self._id.fill(record)
         question = self._questions.question(record, pools)
         images: list[ImageFile | ImageSpec | LazyFrames] = []
@@ -507,7 +605,7 @@ def _tag_templates(tags: dict[str, str], fields: Fields) -> list[tuple[str, Temp
 
 
 def _fill_tags(tags: list[tuple[str, Template]], record: Record) -> dict[str, str]:
-    """Return the texts of the tags of a record, without empty ones."""
+    """Return the tags of a record by name, without those whose text is empty."""
     return {name: text for name, tag in tags if (text := tag.fill(record))}
 
 
@@ -562,8 +660,10 @@ def _known_fields(mapping: Mapping) -> Fields:
 
 
 def _checked_condition(text: str, fields: Fields) -> Condition | None:
-    """Return a condition on records, or None if it is empty. Raises DataError if it names a field that is not
-    declared."""
+    """Return a condition on records; None if `text` is empty.
+
+    Raises DataError if the condition names a field that the entry does not declare.
+    """
     if not text:
         return None
     condition = Condition(text, nested=True)

@@ -29,7 +29,9 @@ from snellen.formats.locate import locate_file
 
 Record = dict[str, Any]
 Fields = dict[str, Any]
-"""Types of fields by name: a word, a list of types, or a table of fields."""
+"""The fields of a record by name, each with its type: a word such as `"text"` or `"integer?"`
+(optional), a list such as `["text"]`, or a table of fields for a nested object.
+"""
 _WORDS: dict[str, Any] = {
     "text": str,
     "integer": int,
@@ -41,23 +43,31 @@ _WORDS: dict[str, Any] = {
 
 
 def record_type(fields: Fields, name: str = "Record") -> Any:
-    """Return the declared fields as a type that msgspec can read records into. Raises DataError for an unknown
-    type."""
-    # Here and in `_declared_type` types are values, which no checker follows.
+    """Return a type into which msgspec can decode records with the declared fields.
+
+    Raises DataError if a field is declared with an unknown type.
+    """
+    # Types are computed here and in `_declared_type`, which type checkers cannot follow.
     types: dict[str, Any] = {}
     for field, declared in fields.items():
         field_type, optional = _declared_type(declared, field)
         if optional:
             field_type = NotRequired[Union[field_type, None]]  # noqa: UP007  # pyrefly: ignore[invalid-annotation]
         types[field] = field_type
-    # Names that are no identifiers would not be valid names of a class.
+    # A name that is not an identifier is not a valid name of a class.
     class_name = name if name.isidentifier() and not keyword.iskeyword(name) else "Record"
     return TypedDict(class_name, types)  # pyrefly: ignore[not-callable]
 
 
 def _declared_type(declared: Any, field: str) -> tuple[Any, bool]:
-    """Return the type that a field is declared to have, and whether the field is optional (its type ends with a
-    question mark)."""
+    """Return the Python type of a field, and whether the field is optional.
+
+    For example, `"integer?"` gives `(int, True)`, and `["text"]` gives `(list[str], False)`.
+
+    Args:
+        declared: The type as the entry declares it.
+        field: The name of the field, for error messages.
+    """
     match declared:
         case dict():
             return record_type(declared, field), False
@@ -80,18 +90,26 @@ def _declared_type(declared: Any, field: str) -> tuple[Any, bool]:
 
 
 def is_optional(fields: Fields, path: tuple[str, ...]) -> bool:
-    """Return whether the field at a path is optional, so that it may be empty."""
+    """Return whether a field is declared as optional, so that it may be empty or missing.
+
+    Args:
+        fields: The declared fields.
+        path: The names that lead to the field: `("answer", "text")` for `answer.text`.
+    """
     return _is_optional(_declared_at(fields, path))
 
 
 def is_integer(fields: Fields, path: tuple[str, ...]) -> bool:
-    """Return whether the field at a path is declared as an integer."""
+    """Return whether a field is declared as an integer. `path` has the names that lead to it."""
     return _declared_at(fields, path) in ("integer", "integer?")
 
 
 def _declared_at(fields: Any, path: tuple[str, ...]) -> Any:
-    """Return the declared type at a path of names and indices; None if there is none. A list stands for each of its
-    items, so names lead into the items."""
+    """Return the declared type of the field that a path leads to; None if there is no such field.
+
+    A list of objects is treated like each of its items: with the fields `{"answers": [{"text":
+    "text"}]}`, the path `("answers", "text")` gives `"text"`.
+    """
     for step in path:
         while isinstance(fields, list) and not step.isdecimal():
             fields = fields[0] if fields else None
@@ -105,7 +123,13 @@ def _declared_at(fields: Any, path: tuple[str, ...]) -> Any:
 
 
 def check_required_fields(names: Iterable[str], fields: Fields, place: str) -> None:
-    """Raise DataError for a name that is not a field, or for an optional field."""
+    """Raise DataError if one of `names` is not a declared field, or is an optional one.
+
+    Args:
+        names: The names.
+        fields: The declared fields.
+        place: The setting that has the names, for error messages.
+    """
     for name in names:
         if name not in fields:
             raise DataError(f"{place}: {registry.unknown_name('field', name, fields)}")
@@ -116,20 +140,24 @@ def check_required_fields(names: Iterable[str], fields: Fields, place: str) -> N
 
 
 def required_names(fields: Fields) -> Iterator[str]:
-    """Return the names of the fields that every record has."""
+    """Return the names of the fields that are not optional, so that every record has them."""
     return (name for name, declared in fields.items() if not _is_optional(declared))
 
 
 def _is_optional(declared: Any) -> bool:
-    """Return whether a declared type is optional: it ends with a question mark, or is a list with one at its end."""
+    """Return whether a type is declared as optional, such as `"text?"` or `["text", "?"]`."""
     if isinstance(declared, list):
         return declared[-1:] == ["?"]
     return isinstance(declared, str) and declared.endswith("?")
 
 
 def record_converter(fields: Fields) -> Callable[[Mapping[str, Any], str], Record]:
-    """Return a function that turns cells into a record, parsing texts by the declared types. It takes the location
-    of the cells, and raises DataError for a wrong one."""
+    """Return a function that takes the cells of a row and their location, and returns them as a
+    record.
+
+    Texts are converted to the declared types: "7" becomes 7 in an integer field. The function
+    raises DataError if this is not possible.
+    """
     kind = record_type(fields)
 
     def convert(cells: Mapping[str, Any], where: str) -> Record:
@@ -148,24 +176,31 @@ LocatedRecords = Iterator[tuple[str, Record]]
 
 
 class SplitList(Struct, frozen=True, forbid_unknown_fields=True):
-    """A file that lists the ids of each split; only those records are read, in that order."""
+    """A JSON file that lists the ids of each split.
+
+    Only the records of one split are read, in the order of its list.
+    """
 
     file: str
     key: str
 
 
 class DrawnRecords(Struct, frozen=True, forbid_unknown_fields=True):
-    """Records that somebody drew with NumPy: `numpy.random.seed(seed)` and a choice without replacement."""
+    """Records that the authors of a benchmark drew with NumPy, which are found again by repeating
+    their draw.
+
+    It is `numpy.random.seed(seed)`, followed by a choice without replacement.
+    """
 
     seed: int
     of: int
-    """How many records the file has; of another number others would be drawn."""
+    """Number of records in the file. If it were another one, the draw would give other records."""
     kept: tuple[int, ...]
-    """Places among those drawn, from 0."""
+    """Positions, from 0, in the drawn order of the records that are used."""
 
 
 class Records(Struct, frozen=True, forbid_unknown_fields=True):
-    """Files and the format of their records."""
+    """The file of the records and its format."""
 
     fields: Fields
     """The fields of a record, see `mapped.fields`; other fields are ignored."""
@@ -192,7 +227,10 @@ class Records(Struct, frozen=True, forbid_unknown_fields=True):
     """Which records alone are read, in that order."""
 
     def locate(self, folder: Path | None) -> Path:
-        """The file. Raises DataError naming all that was looked for."""
+        """Return the path of the file (for Parquet, of its folder).
+
+        Raises DataError, which names all possible files, if none exists.
+        """
         return folder or Path() if self.kind == "parquet" else locate_file(folder, *self.file)
 
     @property
@@ -214,15 +252,20 @@ class Records(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_source_records(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
-    """Return the records of a file in order. Only one is in memory at a time if the format allows it. Raises
-    DataError."""
+    """Return the records of a file with their locations, in order. Raises DataError.
+
+    If the format allows it, only one record is in memory at a time.
+    """
     all_records = _READ[records.kind](records, path, folder)
     return all_records if records.drawn is None else _select_drawn(records.drawn, all_records, path)
 
 
 def _select_drawn(draw: DrawnRecords, all_records: LocatedRecords, path: Path) -> LocatedRecords:
-    """Yield the records that the declared draw selects, in its order. Raises DataError if the file has another
-    number of records, as then the draw would select other ones."""
+    """Yield the records that the declared draw selects, in its order.
+
+    Raises DataError if the number of records is not the declared one, because the draw would then
+    select other records.
+    """
     records = list(all_records)
     if len(records) != draw.of:
         raise DataError(
@@ -246,8 +289,11 @@ def _read_json_lines(records: Records, path: Path, folder: Path | None) -> Locat
 
 
 def _read_keyed(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
-    """Yield the records of an object by their keys, in the order of the object or of the list of a split; the key
-    is the field `@key`."""
+    """Yield the records of a JSON object such as `{"17": {...}, "18": {...}}`, each with its key in
+    the field `@key`.
+
+    They are in the order of the object or, if the entry names a split, in that of the split's list.
+    """
     content = read_json(path, dict[str, msgspec.Raw])
     kind = record_type(records.fields)
     for key, source in _keys_to_read(records.split, content, path, folder):
@@ -264,7 +310,11 @@ def _read_keyed(records: Records, path: Path, folder: Path | None) -> LocatedRec
 def _keys_to_read(
     split: SplitList | None, content: Mapping[str, Any], path: Path, folder: Path | None
 ) -> Iterator[tuple[str, str]]:
-    """Yield the keys of the records to read, each with the location that lists it, for error messages."""
+    """Yield the keys of the records to read, each with the place where it is listed, for error
+    messages.
+
+    These are all keys of `content`, or those that a file lists for a split.
+    """
     if split is None:
         yield from ((key, str(path)) for key in content)
         return
@@ -277,7 +327,9 @@ def _keys_to_read(
 
 
 def _read_json_folder(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
-    """Yield the records of a folder with a file for each, sorted by the numbers in their names: `2` before `10`."""
+    """Yield the records of a folder that has a JSON file for each, in the order of their numbers:
+    `2.json` before `10.json`.
+    """
     own_folder = "/" in records.inside
     files = {}
     for file in path.glob(records.inside):
@@ -290,7 +342,7 @@ def _read_json_folder(records: Records, path: Path, folder: Path | None) -> Loca
     kind = record_type(records.fields)
 
     def sort_key(name: str) -> tuple[int, str]:
-        # A shorter number is a smaller one; other names come last.
+        # Numbers with fewer digits are smaller; names that are not numbers come last.
         return (len(name), name) if name.isdecimal() else (1 << 30, name)
 
     for key in sorted(files, key=sort_key):
@@ -320,7 +372,10 @@ def _read_table(records: Records, path: Path, folder: Path | None) -> LocatedRec
 
 
 def _decode_json_cells(cells: dict[str, str], names: tuple[str, ...], where: str) -> dict[str, Any]:
-    """Return the cells, with the named columns decoded from JSON."""
+    """Return the cells of a row, with those in the columns `names` decoded from JSON.
+
+    Raises DataError if one is not JSON.
+    """
     decoded: dict[str, Any] = {}
     for name in names:
         try:
@@ -332,8 +387,10 @@ def _decode_json_cells(cells: dict[str, str], names: tuple[str, ...], where: str
 
 
 def _read_parallel_files(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
-    """Yield records whose fields are in separate files: line 7 of each file belongs to the seventh record. Error messages
-    name the file with the wrong line.
+    """Yield records whose fields are in separate text files: line 7 of each file belongs to the
+    seventh record.
+
+    An error message about a field names its file and line.
     """
     files = {name: path.with_name(file) for name, file in records.columns.items()}
     columns = {name: _text_lines(file) for name, file in files.items()}
@@ -357,14 +414,17 @@ def _read_parallel_files(records: Records, path: Path, folder: Path | None) -> L
 
 
 def _text_lines(path: Path) -> list[str]:
-    """Return the lines of a text file without surrounding white space."""
+    """Return the lines of a text file, without white space at both ends of each."""
     with open_text(path) as file:
         return [line.strip() for line in DelimitedLines(file, path)]
 
 
 def _read_matching_lines(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
-    """Yield a record for each line, with the groups of the declared regular expression as fields. Raises DataError
-    for a line that does not match."""
+    """Yield a record for each line of a text file that is not blank.
+
+    The entry declares a regular expression, whose named groups are the fields of the record. Raises
+    DataError if a line does not match it.
+    """
     line_pattern = re.compile(records.pattern)
     convert = record_converter(records.fields)
     with open_text(path) as file:

@@ -20,18 +20,26 @@ from snellen.readers.mapped.records import Fields, Record, is_integer, is_option
 Transform = Callable[[list[str]], list[str]]
 ValueGetter = Callable[[Record], Any]
 SPECIAL = "@"
-"""Prefix of the fields that the reader adds, such as `@key`, `@row`, `@index`."""
+"""Prefix of the names of fields that the reader adds to a record, such as `@key`, `@row` and
+`@index`.
+"""
 _BRACES = re.compile(r"\{([^{}]+)\}")
 _PATH = re.compile(r"([^.\[\]|:']+(?:\.[^.\[\]|:']+)*)(?:\[(\d+|[^\[\]]+)\])?")
 _NUMBER = re.compile(r"0?\d*d")
 
 
 class FieldError(Exception):
-    """A field of a record that cannot be used; the reader adds the location."""
+    """Error about a field of a record that cannot be used.
+
+    The reader catches it and adds the location of the record.
+    """
 
 
 class Field:
-    """The content of a pair of braces: its texts in a record, one or, for a list, several."""
+    """What is between two braces of a template, such as `answers[0]:strip`.
+
+    In a record it has one text or, for a list, several.
+    """
 
     def __init__(self, text: str, fields: Fields, *, needed: bool) -> None:
         alternatives, *steps = _split_field(text)
@@ -55,15 +63,23 @@ class Field:
                 self.may_be_empty = True
 
     def texts(self, record: Record) -> list[str] | tuple[str, ...]:
-        """Return the texts of the field in a record; empty if the field is. Raises FieldError for an index beyond
-        the end of its list."""
+        """Return the texts of the field in a record, after its transforms; an empty sequence if the
+        field is empty.
+
+        Raises FieldError if the template asks for an item beyond the end of a list.
+        """
         texts = self._first_filled(record)
         for transform in self._transforms:
             texts = transform(list(texts))
         return texts
 
     def text(self, record: Record) -> str:
-        """Return the text of the field in a record. Raises FieldError if it is empty, unless the field is optional."""
+        """Return the text of the field in a record, after its transforms; for a list, that of its
+        first item.
+
+        If it is empty, an empty text is returned for an optional field, and FieldError is raised
+        for any other.
+        """
         if self._plain is not None:
             # A fast path: most fields are plain, and this runs for every template of every record.
             value = self._plain(record)
@@ -80,11 +96,15 @@ class Field:
         raise FieldError(f"{self.name} is empty")
 
     def is_filled(self, record: Record) -> bool:
-        """Return whether the field has content in a record before its transforms."""
+        """Return whether the field is not empty in a record, before its transforms."""
         return any(text.strip() for text in self._first_filled(record))
 
     def _first_filled(self, record: Record) -> list[str] | tuple[str, ...]:
-        """Return the texts of the first alternative of the field that is not empty."""
+        """Return the texts of the first alternative that is not empty in a record: of `a` or else
+        `b` for the field `{a|b}`.
+
+        If all alternatives are empty, an empty tuple is returned.
+        """
         for value in self._values:
             content = value(record)
             if isinstance(content, str):
@@ -99,10 +119,13 @@ class Field:
 
 
 class Template:
-    """A text with fields in it. With `needed` no field may be empty, even an optional one."""
+    """A text with fields in braces, such as `{question} ({hint})`.
+
+    With `needed`, even optional fields must not be empty.
+    """
 
     def __init__(self, text: str, fields: Fields, *, needed: bool = False) -> None:
-        # Texts and fields take turns.
+        # The pieces are in turns a text and the content of braces.
         pieces = _BRACES.split(text)
         literals = pieces[::2]
         field_texts = pieces[1::2]
@@ -120,7 +143,10 @@ class Template:
         self.is_field = len(self.fields) == 1 and not any(self._literals)
 
     def fill(self, record: Record) -> str:
-        """Return the text with its fields filled in from a record. Raises FieldError if a required field is empty."""
+        """Return the text of the template for a record.
+
+        Raises FieldError if a required field is empty.
+        """
         if self.is_field:
             return self.fields[0].text(record)
         text = self._literals[0]
@@ -129,21 +155,29 @@ class Template:
         return text
 
     def fill_all(self, record: Record) -> Sequence[str]:
-        """Return all texts of a template that is a single field, or the one text of another template. Raises
-        FieldError."""
+        """Return all texts of the template for a record: several if it is a single field that
+        contains a list, otherwise one.
+
+        Raises FieldError as `fill` does.
+        """
         return self.fields[0].texts(record) if self.is_field else (self.fill(record),)
 
 
 def _split_field(text: str) -> tuple[list[str], *tuple[str, ...]]:
-    """Return the alternatives of a field, `a|b`, and its transforms, `:strip:stem`. Separators within quotes belong
-    to the quoted text."""
+    """Split a field into its alternatives and the names of its transforms: `a|b:strip:stem` gives
+    `["a", "b"], "strip", "stem"`.
+
+    Separators inside quotes belong to the quoted text.
+    """
     alternatives, *steps = re.split(r":(?=(?:[^']*'[^']*')*[^']*$)", text)
     return re.split(r"\|(?=(?:[^']*'[^']*')*[^']*$)", alternatives), *steps
 
 
 def _parse_path(text: str) -> tuple[tuple[str, ...], str]:
-    """Return the names of a path, `a.b`, and the index in brackets after it, or an empty text. Raises DataError if
-    the text is not a path."""
+    """Split a path into its names and the index in brackets: `a.b[0]` gives `(("a", "b"), "0")`.
+
+    The index may be empty. Raises DataError if the text is not a path.
+    """
     parts = _PATH.fullmatch(text)
     if parts is None:
         raise DataError(
@@ -153,8 +187,12 @@ def _parse_path(text: str) -> tuple[tuple[str, ...], str]:
 
 
 def _make_value_getter(text: str, fields: Fields) -> ValueGetter:
-    """Return a function that gets the value of a field's alternative from a record: a quoted text, the value at a
-    path, or an item of a list. Raises UnknownNameError for a field that is not declared."""
+    """Return a function that takes a record and returns the value of `text` in it.
+
+    The text is a quoted text (`'none'`), which is itself the value, or a path (`a.b`), or an item
+    of a list (`choices[0]`). Raises UnknownNameError if it names a field that the entry does not
+    declare.
+    """
     if text.startswith("'"):
         literal = text.strip("'")
         return lambda record: literal
@@ -169,8 +207,10 @@ def _make_value_getter(text: str, fields: Fields) -> ValueGetter:
 
 
 def _make_path_getter(path: tuple[str, ...], fields: Fields) -> ValueGetter:
-    """Return a function that gets the value at a path from a record. The most common kinds of paths have functions
-    of their own, which are faster."""
+    """Return a function that takes a record and returns the value that a path leads to.
+
+    The most common kinds of paths have functions of their own, which are faster.
+    """
     if len(path) == 1:
         name = path[0]
         return lambda record: record.get(name)
@@ -190,14 +230,20 @@ def _make_path_getter(path: tuple[str, ...], fields: Fields) -> ValueGetter:
 
 
 def _check_field_exists(path: tuple[str, ...], fields: Fields) -> None:
-    """Raise UnknownNameError if the first name of a path is neither a declared field nor one that the reader adds."""
+    """Raise UnknownNameError if a path begins with a name that is neither a declared field nor one
+    that the reader adds.
+    """
     if path[0] not in fields and not path[0].startswith(SPECIAL):
         raise registry.unknown_name("field", path[0], fields)
 
 
 def _follow_path(value: Any, path: tuple[str, ...]) -> Any:
-    """Return the value at a path; for a list of objects, the list of their values. None if the path leads through a
-    value without fields."""
+    """Return the value that a path leads to; None if it leads through a value that is missing or
+    has no fields.
+
+    Inside a list of objects, a name gives a list with its value in each object: for `{"a": [{"b":
+    1}, {"b": 2}]}`, the path `a.b` gives `[1, 2]`.
+    """
     for step in path:
         if isinstance(value, dict):
             value = value.get(step)
@@ -237,7 +283,9 @@ def _list_item(values: Any, index: str, record: Record, name: str) -> Any:
 
 
 def _make_transform(step: str) -> Transform:
-    """Return the transform of a step: a number format, `05d`, or a registered transform by its name."""
+    """Return the function for a transform: a number format such as `05d`, or a registered transform
+    such as `strip`.
+    """
     if _NUMBER.fullmatch(step):
         return lambda texts: [_format_integer(text, step) for text in texts]
     transform: Transform = registry.find_registered("transforms", step)
@@ -253,7 +301,7 @@ def _format_integer(text: str, form: str) -> str:
 
 
 def _as_text(value: Any) -> str:
-    """Return a value as a text; empty for None, and `true` or `false` as JSON writes it."""
+    """Return a value as text: empty for None, and `true` or `false` for a Boolean."""
     if isinstance(value, str):
         return value
     if value is None:

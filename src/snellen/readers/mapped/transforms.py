@@ -31,7 +31,7 @@ UNREAD = frozenset(
 
 
 def strip(texts: TextList) -> TextList:
-    """Without surrounding white space."""
+    """Remove white space at both ends of each text."""
     return [text.strip() for text in texts]
 
 
@@ -40,17 +40,17 @@ def lower(texts: TextList) -> TextList:
 
 
 def stem(texts: TextList) -> TextList:
-    """The file name in a path, without its suffix."""
+    """Return the file name in each path, without its suffix: `a/b.jpg` gives `b`."""
     return [PurePosixPath(text).stem for text in texts]
 
 
 def name(texts: TextList) -> TextList:
-    """The file name in a path."""
+    """Return the file name in each path: `a/b.jpg` gives `b.jpg`."""
     return [PurePosixPath(text).name for text in texts]
 
 
 def suffix(texts: TextList) -> TextList:
-    """The suffix of a path or URL: `.jpg`."""
+    """Return the suffix of each path or URL, such as `.jpg`."""
     return [PurePosixPath(text).suffix for text in texts]
 
 
@@ -59,12 +59,12 @@ def without_jpg(texts: TextList) -> TextList:
 
 
 def png(texts: TextList) -> TextList:
-    """The file name, with `.png` added if it has no suffix."""
+    """Add `.png` to each file name that has no suffix."""
     return [text if PurePosixPath(text).suffix else f"{text}.png" for text in texts]
 
 
 def sentence(texts: TextList) -> TextList:
-    """`how many cats are there` with a capital and a question mark."""
+    """Write each text as a question: `how many cats are there` gives `How many cats are there?`."""
     sentences = []
     for text in texts:
         words = text.removesuffix("?").strip()
@@ -73,37 +73,43 @@ def sentence(texts: TextList) -> TextList:
 
 
 def plain(texts: TextList) -> TextList:
-    """Without HTML tags and entities, and with runs of white space collapsed."""
+    """Remove HTML tags, decode entities such as `&amp;`, and replace runs of white space by one
+    space.
+    """
     return [" ".join(html.unescape(re.sub(r"<[^>]*>", " ", text)).split()) for text in texts]
 
 
 def spaced(texts: TextList) -> TextList:
-    """With underscores replaced by spaces."""
+    """Replace underscores by spaces."""
     return [text.replace("_", " ") for text in texts]
 
 
 def yes_no(texts: TextList) -> TextList:
-    """`yes` for 1 and true, `no` for 0 and false."""
+    """Return `yes` for each text that is `1` or `true`, and `no` for any other."""
     return ["yes" if text in ("1", "true") else "no" for text in texts]
 
 
 def votes(texts: Sequence[str]) -> TextList:
-    """Distinct non-empty answers of several annotators, the most frequent first, ties in order of appearance."""
+    """Return the distinct answers of several annotators, without empty ones, the most frequent
+    answer first.
+
+    Of equally frequent answers, the one that appears first comes first.
+    """
     return list(by_votes(texts))
 
 
 def filled(texts: TextList) -> TextList:
-    """Without empty texts."""
+    """Remove empty texts."""
     return [text for text in texts if text.strip()]
 
 
 def available(texts: TextList) -> TextList:
-    """With an empty text for `N/A`, which some tables have where there is nothing."""
+    """Replace `N/A`, which some tables have in empty cells, by an empty text."""
     return ["" if text.strip() == "N/A" else text for text in texts]
 
 
 def unstopped(texts: TextList) -> TextList:
-    """Without a final full stop or question mark."""
+    """Remove a full stop or question mark at the end of each text."""
     return [re.sub(r"[.?]$", "", text.strip()) for text in texts]
 
 
@@ -112,17 +118,21 @@ def first(texts: TextList) -> TextList:
 
 
 def readable(texts: TextList) -> TextList:
-    """Without answers that are not text in the image: yes, no, unanswerable."""
+    """Remove answers that are not text in the image, such as yes, no and unanswerable."""
     return [text for text in texts if fold_answer(text) not in UNREAD]
 
 
 def worded(texts: TextList) -> TextList:
-    """Without texts that have neither letter nor digit, which any reply would match."""
+    """Remove texts without a letter or digit, because any reply would match them."""
     return [text for text in texts if has_word(text)]
 
 
 def literal(texts: TextList) -> TextList:
-    """The items of a list that is written as Python or JSON writes it: `['a', 'b']`. Other texts stay as they are."""
+    """Return the items of each list that is written as text, in the syntax of Python: `['a', 'b']`
+    gives `a` and `b`.
+
+    Other texts stay as they are.
+    """
     return [item for text in texts for item in _items(text)]
 
 
@@ -144,12 +154,15 @@ def letter(texts: TextList) -> TextList:
 
 
 def comma(texts: TextList) -> TextList:
-    """The parts between commas, without white space around them."""
+    """Split each text at its commas, and remove white space around the parts."""
     return [part.strip() for text in texts for part in text.split(",")]
 
 
 def unlabelled(texts: TextList) -> TextList:
-    """Options without their letters where each has its own: `A. a cat`, `(B) a dog`."""
+    """Remove the letters from options such as `A. a cat` and `B. a dog`.
+
+    If one of the options does not begin with its letter, all stay as they are.
+    """
     unlabelled_texts = []
     for letter, text in zip(LETTERS, texts, strict=False):
         match = _OPTION.fullmatch(text)
@@ -161,10 +174,12 @@ def unlabelled(texts: TextList) -> TextList:
 
 
 def half(texts: TextList) -> TextList:
-    """Half of a whole number, rounded down: rows 6 and 7 are pair 3."""
+    """Return half of each whole number, rounded down: rows 6 and 7 both give 3, the number of their
+    pair.
+    """
     return [str(int(text) // 2) for text in texts]
 
 
 def parity(texts: TextList) -> TextList:
-    """0 for an even number, 1 for an odd one."""
+    """Return 0 for each even number and 1 for each odd one."""
     return [str(int(text) % 2) for text in texts]
