@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
 
 import pytest
@@ -353,6 +354,12 @@ def test_options_are_listed_in_many_ways(prompt: str) -> None:
 def test_steps_with_numbers_are_no_options() -> None:
     assert listed_options("Do this:\n1. Look at the image.\n2. Count the dogs.") == ()
     assert listed_options("Which? A. left B. right C. choose freely")[-1] == "choose freely"
+
+
+def test_a_list_from_a_to_z_may_be_followed_by_another_mark() -> None:
+    lines = [f"{letter}. thing {letter.lower()}" for letter in ascii_uppercase]
+    options = listed_options("\n".join(["Which?", *lines, "B. Answer with one letter."]))
+    assert options == tuple(f"thing {letter.lower()}" for letter in ascii_uppercase)
 
 
 def test_the_files_verdicts_are_the_headline_where_its_replies_are_read_otherwise() -> None:

@@ -216,7 +216,8 @@ def _last_list(marks: Sequence[re.Match[str]]) -> Sequence[re.Match[str]]:
         letter = _letter_of_mark(mark)
         if letter == "A":
             run = []
-        if letter != ascii_uppercase[len(run)]:
+        is_complete = len(run) == len(ascii_uppercase)
+        if is_complete or letter != ascii_uppercase[len(run)]:
             run = []
             continue
         run.append(mark)
