@@ -618,6 +618,18 @@ def test_a_folder_of_pictures_beside_the_table_is_found(tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
+def test_images_in_a_folder_beside_that_of_the_table_are_anothers(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "1.png").write_bytes(small.picture(1))
+    rows = [{**TWO, "scan": "1.png"}]
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(DataError, match="none of the images in 'scan' is there"):
+        built_from(rows, tmp_path / "mine" / "t.jsonl", tmp_path / "made")
+    (tmp_path / "annotations").mkdir()  # but that is how COCO is laid out
+    made = built_from(rows, tmp_path / "annotations" / "t.jsonl", tmp_path / "made")
+    assert made.manifest.counts.images == 1
+
+
 def test_a_file_without_pictures_or_answers_takes_a_word(tmp_path: Path) -> None:
     row = {"question": "Which?", "A": "cat", "B": "dog"}
     pictured = {**row, "image": small.cell(), "which_one": "no", "second": "x"}

@@ -29,6 +29,8 @@ REPLY_FIELDS = frozenset(
 )
 """Fields of objects that may contain a reply."""
 URL = ("http://", "https://")
+COCO_ANNOTATIONS = "annotations"
+"""The folder of tables that COCO has beside its folders of images."""
 QUESTION_MARKS = ("?", "？", "؟")
 
 
@@ -232,14 +234,15 @@ def profiles_of(rows: Iterable[SourceRow]) -> dict[str, ColumnProfile]:
 def image_folder(path: Path, names: list[str]) -> tuple[str, float]:
     """Return the folder that contains most of the named images, and the share of names that it contains.
 
-    The folder is that of the table (an empty text) or one of its direct subfolders. If none of these has any, it may be
-    one beside the folder of the table: COCO has `annotations/` beside its folders of images.
+    The folder is that of the table (an empty text) or one of its direct subfolders. For a table in a folder called
+    `annotations` it may also be one beside that folder, as in COCO. The folders beside any other are not searched,
+    because they may hold another project's images of the same names.
     """
     home = path.parent
     share_by_folder = {"": share_there(home, names)}
     for folder in _subfolders(home):
         share_by_folder[folder.name] = share_there(folder, names)
-    if not any(share_by_folder.values()):
+    if not any(share_by_folder.values()) and home.absolute().name == COCO_ANNOTATIONS:
         for folder in _subfolders(home.absolute().parent):
             if folder.name != home.absolute().name:
                 share_by_folder[f"../{folder.name}"] = share_there(folder, names)
