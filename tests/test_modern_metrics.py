@@ -586,6 +586,8 @@ def test_every_type_of_ocrbench_v2_has_an_ability(name: str) -> None:
         ("text counting en", "exact match", "4", "There are three", 0),
         ("text counting en", "regression", "4", "5 or 6", 0.75),
         ("text counting en", "regression", "4", "2", 0),  # exactly a half
+        ("text counting en", "regression", "0", "There are 0", 1),
+        ("text counting en", "regression", "0", "1", 0),
         ("text counting en", "regression", "4", "none", 0),
         ("key information mapping en", "", "{'a': '1', 'b': '2'}", '{"a": "1"}', 0.5),
         (

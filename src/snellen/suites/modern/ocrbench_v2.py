@@ -100,7 +100,10 @@ def _count_score(reply: str, gold: str, form: str) -> float:
     if first_number is None:
         return 0.0
     target = int(answer)
-    closeness = 1 - abs(int(first_number[0]) - target) / target
+    count = int(first_number[0])
+    if target == 0:  # which the official code divides by
+        return float(count == 0)
+    closeness = 1 - abs(count - target) / target
     return closeness if closeness > 0.5 else 0.0
 
 
