@@ -332,19 +332,28 @@ class OptionScorer:
             tokens = await self._tokens_by_sglang(short, mark, images)
             if isinstance(tokens, ServerFault):
                 return tokens
-            reply = await self._send(
-                sglang_scoring.DETOKENIZE_PATH,
-                images,
-                lambda _: sglang_scoring.tokens_as_text_body(self._served, tokens),
-                from_root=True,
-            )
-            if isinstance(reply, ServerFault):
-                return reply
-            text = token_replies.read_token_text(reply, self._now())
+            body = sglang_scoring.tokens_as_text_body(self._served, tokens)
+            text = await self._text_of_tokens(sglang_scoring.DETOKENIZE_PATH, body, images)
             if isinstance(text, ServerFault):
                 return text
             self._opened_thought = sglang_scoring.opened_thought_of(text, mark)
             return self._opened_thought
+
+    async def _text_of_tokens(self, path: str, body: bytes, images: Images) -> str | ServerFault:
+        """Ask the server for the text of tokens.
+
+        Args:
+            path: The path of the request, from the root of the server.
+            body: The request, which holds the tokens.
+            images: Where images are read; the request has none.
+
+        Returns:
+            The text, or why there is none.
+        """
+        reply = await self._send(path, images, lambda _: body, from_root=True)
+        if isinstance(reply, ServerFault):
+            return reply
+        return token_replies.read_token_text(reply, self._now())
 
     def _fault_of_next_tokens(self, fault: ServerFault, dialect: Dialect) -> ServerFault | None:
         """Decide what to do if a request for next tokens has failed.
@@ -408,15 +417,8 @@ class OptionScorer:
         )
         [*earlier, complete] = served.with_continuation(request.messages, continuation)
         further_tokens = ending[length:]
-        reply = await self._send(
-            next_tokens.DETOKENIZE_PATH,
-            images,
-            lambda _: next_tokens.detokenize_body(self._served, further_tokens),
-            from_root=True,
-        )
-        if isinstance(reply, ServerFault):
-            return reply
-        further_text = token_replies.read_token_text(reply, self._now())
+        body = next_tokens.detokenize_body(self._served, further_tokens)
+        further_text = await self._text_of_tokens(next_tokens.DETOKENIZE_PATH, body, images)
         if isinstance(further_text, ServerFault):
             return further_text
         begun = complete.text.removesuffix(further_text).rstrip()
