@@ -28,9 +28,7 @@ CORPUS: dict[str, dict[str, Any]] = tomllib.loads(
 )
 WITH_PROMPT = [name for name, facts in CORPUS.items() if "prompt" in facts]
 WITH_TEMPLATE = [name for name in WITH_PROMPT if not CORPUS[name].get("formats")]
-COUNTED = [
-    (name, size) for name, facts in CORPUS.items() for size in facts.get("counts", {})
-]  # fmt: skip
+COUNTED = [(name, size) for name, facts in CORPUS.items() for size in facts.get("counts", {})]
 
 
 def quoted(text: str) -> str:
