@@ -592,3 +592,16 @@ def test_a_table_of_ones_own_goes_the_whole_way(tmp_path: Path) -> None:
     path = small.write(small.rows(3), tmp_path / "t.jsonl")
     made = build_benchmark(small.spec_of(path), source=tmp_path, to=tmp_path / "made")
     assert run("snellen:oracle", str(made.folder), "vanilla", tmp_path).value("accuracy") == 1.0
+
+
+def test_a_reply_without_errors_is_right_though_its_error_rate_is_zero(tmp_path: Path) -> None:
+    rows = [
+        {"id": f"q{i}", "question": "Read it.", "answer": text, "image": small.cell(i)}
+        for i, text in enumerate(("a cat", "a dog"))
+    ]
+    folder = small.built(
+        rows, tmp_path, formulation="text", metrics=("word_error_rate", "overall_accuracy")
+    ).folder
+    results = evaluate(lambda question, images: "a cat", str(folder), runs=tmp_path, name="cat")
+    assert results.value("word_error_rate") == 0.25  # one of four words
+    assert results.value("overall_accuracy") == 0.5

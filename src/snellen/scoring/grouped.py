@@ -19,6 +19,7 @@ from snellen.extraction.asked_reply import AskedReply
 from snellen.metrics.declaration import (
     CorpusCountMetric,
     MetricInput,
+    MetricRow,
     ReplyMetric,
     SummedMetric,
     find_metric,
@@ -124,8 +125,9 @@ def rights_of(question: AskedQuestion, right: Right) -> Rights:
 def right_answer_rule(spec: BenchmarkSpec) -> Right:
     """Return a function that decides whether a reply to a question of the benchmark is right: 1.0 or 0.0.
 
-    A question with options is right if the chosen option is. An open question is right if the reply reaches 1 in the
-    benchmark's first metric that can be computed for a single reply; without such a metric, in `exact_match`.
+    A question with options is right if the chosen option is. An open question is right if the reply gets the best value
+    of the benchmark's first metric that can be computed for a single reply: at least 1, or 0 if lower values are better,
+    as for an error rate. A benchmark without such a metric is judged by `exact_match`.
     """
     metric = next(
         (
@@ -147,23 +149,23 @@ def right_answer_rule(spec: BenchmarkSpec) -> Right:
             return float(prediction.choice in question.answer.options)
         reply = AskedReply(prediction.text or "", question.turn.question)
         if isinstance(metric, CorpusCountMetric):
-            return _counted_right(metric, reply, question.reference_answers)
-        if isinstance(metric, ReplyMetric):
-            return float(metric.measure(reply, question.reference_answers) >= 1)
-        return 0.0
+            value = _value_of_one_reply(metric, reply, question.reference_answers)
+        elif isinstance(metric, ReplyMetric):
+            value = metric.measure(reply, question.reference_answers)
+        else:
+            return 0.0
+        return float(value is not None and _is_best_value(value, metric.rows[0]))
 
     return right
 
 
-def _counted_right(
+def _value_of_one_reply(
     metric: CorpusCountMetric, reply: str, reference_answers: Sequence[str]
-) -> float:
-    """Return 1.0 if a single reply reaches the highest value of a metric over summed counts, else 0.0.
+) -> float | None:
+    """Compute a metric over summed counts, such as the word error rate, for a single reply.
 
-    Args:
-        metric: The metric, such as word error rate. It is computed for this reply alone.
-        reply: The reply.
-        reference_answers: The correct answers.
+    Returns:
+        The value of the metric's first row; None if it has no value for this reply.
 
     Raises:
         DataError: The metric cannot count the reply.
@@ -171,8 +173,11 @@ def _counted_right(
     [counts] = metric.count([reply], [reference_answers])
     if isinstance(counts, str):
         raise DataError(counts)
-    value = metric.compute(counts)[0]
-    return float(value is not None and value >= 1)
+    return metric.compute(counts)[0]
+
+
+def _is_best_value(value: float, row: MetricRow) -> bool:
+    return value <= 0 if row.better == "lower" else value >= 1
 
 
 def all_right(members: Sequence[Rights]) -> Counts | Unscored:
