@@ -909,6 +909,21 @@ def test_a_judge_votes_on_the_same_battles_apart_from_people(tmp_path: Path, oth
         }
 
 
+def test_a_judge_that_fails_is_left_alone_until_it_answers_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    judge = {"name": "wombat", "model": "talker:wombat", "every_seconds": 0}
+    with fighting(tmp_path, models("quokka", "numbat"), judge=judge) as running:
+        anna = running.visitor()
+        for _ in range(5):
+            Fight(anna, "raise wombat").vote("both bad")
+        for _ in range(2):
+            running.do(judge_battles(running.services))
+    failures = [record for record in caplog.records if record.message == "a model failed"]
+    # Each battle takes two requests; the third failure in a row is the last one that a model is allowed.
+    assert len(failures) == 4
+
+
 def test_a_judge_that_follows_the_order_says_tie_and_one_without_a_verdict_nothing() -> None:
     assert verdict_in("[[A]] I thought, but\n[[both bad]]") == "both bad"
     assert verdict_in("[[C]] A is better") is None

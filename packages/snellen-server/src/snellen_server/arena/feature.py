@@ -143,20 +143,21 @@ MIRRORED: dict[Outcome, Outcome] = {
 async def judge_battles(services: Services) -> None:
     """Have the judge model vote on battles that it has not voted on yet.
 
-    Nothing happens if the arena has no judge model, or if it is not ready or the budget is spent.
+    Nothing happens if the arena has no judge model. The job ends early, and goes on when it runs next, if the server
+    stops, the judge has failed several times in a row or has no room, or the budget is spent.
     """
     arena = arena_of(services)
     judge, model = arena.settings.judge, arena.pool.judge
-    if judge is None or model is None or model.state != "ready":
+    if judge is None or model is None or not model.is_available:
         return
     for battle, images in await services.database.read(_unjudged, judge):
-        if services.stopping.is_set():
-            break
+        if services.stopping.is_set() or not model.is_available:
+            return
         try:
             await arena.spending.spend_on_judge()
+            await _judge(services, model, battle, images)
         except BusyError:
             return
-        await _judge(services, model, battle, images)
 
 
 async def _judge(
