@@ -16,7 +16,7 @@ from snellen.catalogue import entries
 from snellen.common.drafts import Draft
 from snellen.errors import DataError
 from snellen.readers.mapped import read
-from snellen.readers.mapped.templates import Template
+from snellen.readers.mapped.templates import FieldError, Template
 
 FIELDS = {"question": "text", "choices": ["text"], "answer": "integer", "grade": "text?"}
 MAPPING = {"id": "{@row}", "question": "{question}", "options": "{choices}", "answer": "{answer}"}
@@ -217,6 +217,13 @@ def test_a_template_keeps_what_stands_around_its_fields(text: str, number: int) 
     template = Template("<{a}|{n:012d}>", {"a": "text?", "n": "integer"})
     kept = "" if text.isspace() else text
     assert template.fill({"a": text, "n": number}) == f"<{kept}|{number:012d}>"
+
+
+def test_a_path_past_the_end_of_a_list_has_no_value() -> None:
+    template = Template("{answers.1.text}", {"answers": ["object"]})
+    assert template.fill({"answers": [{"text": "first"}, {"text": "second"}]}) == "second"
+    with pytest.raises(FieldError, match=r"answers\.1\.text is empty"):
+        template.fill({"answers": [{"text": "first"}]})
 
 
 def test_of_two_files_of_the_same_questions_the_one_that_can_be_read_is_read_and_said(

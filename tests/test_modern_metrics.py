@@ -27,7 +27,7 @@ from snellen.metrics.numbers import (
     read_numbers,
     relaxed_accuracy,
 )
-from snellen.readers.mapped.transforms import half, parity
+from snellen.readers.mapped.transforms import half, parity, yes_no
 from snellen.scoring.answers import open_answers
 from snellen.suites.modern.multi_image import remi_right
 from snellen.suites.modern.ocrbench_v2 import field_score, ocrbench_v2_right
@@ -704,3 +704,9 @@ def test_a_box_in_another_form_than_declared_is_refused(tmp_path: Path) -> None:
 def test_rows_come_in_pairs_and_fours() -> None:
     assert half(["6", "7", "8"]) == ["3", "3", "4"]
     assert parity(["6", "7"]) == ["0", "1"]
+
+
+def test_truth_values_are_yes_and_no_however_they_are_written() -> None:
+    assert yes_no(["1", "true", "True", "Yes"]) == ["yes"] * 4
+    assert yes_no(["0", "false", "False", "No"]) == ["no"] * 4
+    assert yes_no([""]) == [""]  # a table without the answer

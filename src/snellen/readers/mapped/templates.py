@@ -239,7 +239,7 @@ def _check_field_exists(path: tuple[str, ...], fields: Fields) -> None:
 
 def _follow_path(value: Any, path: tuple[str, ...]) -> Any:
     """Return the value that a path leads to; None if it leads through a value that is missing or
-    has no fields.
+    has no fields, or past the end of a list.
 
     Inside a list of objects, a name gives a list with its value in each object: for `{"a": [{"b":
     1}, {"b": 2}]}`, the path `a.b` gives `[1, 2]`.
@@ -249,7 +249,8 @@ def _follow_path(value: Any, path: tuple[str, ...]) -> Any:
             value = value.get(step)
         elif isinstance(value, (list, tuple)):
             if step.isdecimal():
-                value = value[int(step)]
+                place = int(step)
+                value = value[place] if place < len(value) else None
             else:
                 value = [_follow_path(item, (step,)) for item in value]
         else:

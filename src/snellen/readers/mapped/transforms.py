@@ -85,8 +85,12 @@ def spaced(texts: TextList) -> TextList:
 
 
 def yes_no(texts: TextList) -> TextList:
-    """Return `yes` for each text that is `1` or `true`, and `no` for any other."""
-    return ["yes" if text in ("1", "true") else "no" for text in texts]
+    """Return `yes` for `1`, `true` and `yes`, and `no` for `0`, `false` and `no`, in capitals or not.
+
+    Any other text, such as an empty one where a table has no answer, stays as it is.
+    """
+    words = {"1": "yes", "true": "yes", "yes": "yes", "0": "no", "false": "no", "no": "no"}
+    return [words.get(text.strip().casefold(), text) for text in texts]
 
 
 def votes(texts: Sequence[str]) -> TextList:
