@@ -30,3 +30,8 @@ def test_mathvista_reads_an_extracted_answer(
 ) -> None:
     place = mathvista_choice(reply, options, LABELS).choice
     assert place is not None and options[place] == choice
+
+
+def test_mathvista_finds_labels_that_were_shown_in_small_letters() -> None:
+    # The words of both options are as far from "(b)" as the letter is; only the label tells them apart.
+    assert mathvista_choice("(b)", ("7", "8"), ("a", "b")).choice == 1

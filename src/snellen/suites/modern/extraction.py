@@ -61,10 +61,11 @@ def mathvista_choice(reply: str, options: Sequence[str], labels: Sequence[str]) 
     if not options:
         return no_choice("no match")
     text = reply.strip()
+    letters = list(labels[: len(options)])
     in_parentheses = _LETTER.search(text)
     if in_parentheses:
         text = in_parentheses[1].upper()
-    letters = list(labels[: len(options)])
+        letters = [letter.upper() for letter in letters]
     if text in letters:
         place = letters.index(text)
         return ExtractedChoice(place, "label", "certain", follows_format=True)
