@@ -180,7 +180,8 @@ def _worker_environment(number: int, workers: int) -> dict[str, str]:
     """
     n_threads = max((os.cpu_count() or 1) // workers, 1)
     variables = {"OMP_NUM_THREADS": str(n_threads)}
-    visible_gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    gpu_list = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    visible_gpus = [gpu for gpu in gpu_list.split(",") if gpu.strip()]
     if len(visible_gpus) >= workers:
         variables["CUDA_VISIBLE_DEVICES"] = visible_gpus[number]
     return variables
