@@ -87,7 +87,12 @@ def plugin_page() -> str:
 @cache
 def _loaded(package: str) -> Object:
     """Return a package as its source says it is, without importing it."""
-    loader = GriffeLoader(search_paths=[SOURCES[package]], docstring_parser=Parser("google"))
+    loader = GriffeLoader(
+        search_paths=[SOURCES[package]],
+        docstring_parser=Parser("google"),
+        # What a function returns is one text, however many lines it has.
+        docstring_options={"returns_multiple_items": False},
+    )
     loaded: Any = loader.load(package)
     loader.resolve_aliases()
     return loaded
