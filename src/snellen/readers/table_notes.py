@@ -183,7 +183,6 @@ def _check_part(
         raise DataError(f"{path}: {count:,} questions have {part}; remove {declared}{sharing}")
     if is_expected and not count:
         in_entry = for_caller(f" ({parameter} = true)", "")
-        in_entry = for_caller(f" ({parameter} = true)", "")
         raise DataError(
             f"{path}: no question has {part}; name the column with "
             f"{setting('columns', {role: ...})}, or add {declared}{in_entry} if this is intended"
