@@ -32,7 +32,7 @@ from snellen.metrics.declaration import (
     reply_metric,
 )
 from snellen.records import Answer, Better, Failure, Prediction, Request, Response, Score
-from snellen.report.reported_runs import CHOICE_ROWS, method_rows, prepare_reported_runs
+from snellen.report.reported_runs import CHOICE_METRIC_NAMES, method_rows, prepare_reported_runs
 from snellen.report.sample_cards import score_meanings
 from snellen.report.summary import absence_reason
 from snellen.report.terminal import first_tables, other_tables
@@ -436,7 +436,7 @@ def test_each_metric_of_choices_that_a_run_has_not_says_why(questions: Benchmark
     missing = {
         (one.method, row): absence_reason(one, row)
         for one in lines
-        for row in CHOICE_ROWS
+        for row in CHOICE_METRIC_NAMES
         if not one.overall(row)
     }
     rotated = ("circular_accuracy", "circular_drop", "consistency")

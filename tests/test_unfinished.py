@@ -35,7 +35,7 @@ from snellen.records import Answer, Failure, Prediction, Request, Sample, Score,
 from snellen.report.findings import findings
 from snellen.report.flipped import flip_tables
 from snellen.report.reported_runs import prepare_reported_runs
-from snellen.report.sample_cards import SIGNS
+from snellen.report.sample_cards import OUTCOME_SIGNS
 from snellen.report.samples import question_entries
 from snellen.runs.journal import read_exchanges
 from snellen.runs.run_folder import RunManifest
@@ -259,7 +259,9 @@ def test_a_question_that_was_asked_in_one_order_of_four_is_not_right_each_time(
         "wrong": 6,
     }
     [entry] = question_entries(0, early.benchmarks[0])
-    assert entry.outcome == "right so far" and SIGNS[entry.outcome] != SIGNS["right"]
+    assert (
+        entry.outcome == "right so far" and OUTCOME_SIGNS[entry.outcome] != OUTCOME_SIGNS["right"]
+    )
     assert not flip_tables([early, whole], [("half (runs)", "half (run)")]), (
         "it was not asked of both"
     )

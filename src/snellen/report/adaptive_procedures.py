@@ -18,7 +18,7 @@ from snellen.report.table import Table
 from snellen.runs.run_folder import RunManifest
 from snellen.scoring.scored_run import ScoredRun
 
-OF_LAB = ("acuity",)
+PROCEDURES_OF_LAB = ("acuity",)
 """Procedures of the package snellen-lab."""
 
 
@@ -59,19 +59,21 @@ class AdaptiveProcedure(Struct, frozen=True, kw_only=True):
 def procedure_of(manifest: RunManifest) -> AdaptiveProcedure | None:
     """Return the procedure that chose the questions of a run by earlier replies; None for an ordinary run.
 
+    The manifest of such a run has the name under which its procedure is registered, for example `acuity`.
+
     Raises:
         UnknownNameError: The package of the procedure is not installed.
     """
     rules = manifest.adaptive_rules
     if not rules:
         return None
-    [rule, *_] = rules
+    rule = rules[0]
     if rule not in registry.targets("adaptive_procedures"):
-        install = "install the package that provides it"
-        if rule in OF_LAB:
-            install = f"install the package {LAB}: {sibling_install_line(LAB)}"
+        remedy = "install the package that provides it"
+        if rule in PROCEDURES_OF_LAB:
+            remedy = f"install the package {LAB}: {sibling_install_line(LAB)}"
         raise UnknownNameError(
-            f"the questions of this run were chosen by the procedure {rule!r}, which is not installed; {install}"
+            f"the questions of this run were chosen by the procedure {rule!r}, which is not installed; {remedy}"
         )
     procedure: AdaptiveProcedure = registry.find_registered("adaptive_procedures", rule)
     return procedure

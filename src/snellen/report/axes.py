@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from snellen.metrics.declaration import SHARE, MetricRow, unit_multiplier
 from snellen.records import Estimate
-from snellen.report.number_text import LETTERS, figure_text
+from snellen.report.number_text import MAX_LABEL_LETTERS, figure_text
 
 
 class ChartAxis(Struct, frozen=True):
@@ -29,9 +29,11 @@ class ChartAxis(Struct, frozen=True):
 
     @staticmethod
     def of_metric(row: MetricRow, estimates: Sequence[Estimate], unit: str = "") -> ChartAxis:
-        """Make the axis of a metric, over its declared bounds or else over the estimates and their intervals.
+        """Make the axis of a metric.
 
-        Its title names the unit, and says if lower is better.
+        If the metric declares bounds, such as 0 and 1 for accuracy, the axis is from the lower bound, or from 0 if that
+        is lower, to the upper bound. Otherwise it contains 0 and all estimates with their intervals, and is 4% longer
+        at the top. The title names the unit, and says if lower is better.
 
         Args:
             row: The metric row.
@@ -65,7 +67,7 @@ class ChartAxis(Struct, frozen=True):
     def ticks(self) -> list[float]:
         """Values at which the axis has a label: about five multiples of a round number, from bottom to top.
 
-        An axis from 0 to 1 has the ticks 0, 0.2, 0.4, 0.6, 0.8 and 1.
+        An axis from 0 to 1 has the ticks 0, 0.25, 0.5, 0.75 and 1, an axis from 0 to 5 has 0, 1, 2, 3, 4 and 5.
         """
         step = _tick_step(self.top - self.bottom)
         rounding = 1e-9  # an end that is a multiple of the step has a tick in spite of rounding
@@ -86,7 +88,7 @@ class ChartAxis(Struct, frozen=True):
         return (value - self.bottom) / (self.top - self.bottom)
 
 
-ACCURACY = ChartAxis("accuracy")
+ACCURACY_AXIS = ChartAxis("accuracy")
 """The axis of shares of correct replies, 0 to 1."""
 
 
@@ -111,9 +113,10 @@ class PlotPoint(Struct, frozen=True):
 
 
 def label_width(labels: Iterable[str]) -> float:
-    """Return the width of labels at the left, in pixels."""
+    """Return how many pixels labels need at the left of a chart. Labels are cut to `MAX_LABEL_LETTERS` letters."""
     longest = max(map(len, labels), default=4)
-    return min(longest, LETTERS) * 7.0 + 16
+    shown_letters = min(longest, MAX_LABEL_LETTERS)
+    return shown_letters * 7.0 + 16  # 7 pixels for each letter, and the gap to the axis
 
 
 def _tick_step(span: float) -> float:

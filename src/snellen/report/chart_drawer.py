@@ -21,7 +21,7 @@ from snellen.metrics.declaration import (
 )
 from snellen.protocols.prompts.templates import default_templates
 from snellen.records import METHODS, Estimate, Method
-from snellen.report.axes import ACCURACY, ChartAxis, PlotPoint
+from snellen.report.axes import ACCURACY_AXIS, ChartAxis, PlotPoint
 from snellen.report.drawing import ChartPanel
 from snellen.report.interval_chart import IntervalRow, interval_chart
 from snellen.report.matrix_tables import (
@@ -31,7 +31,7 @@ from snellen.report.matrix_tables import (
     scored_benchmarks,
 )
 from snellen.report.number_text import capitalised, dimension_title, metric_title
-from snellen.report.page_table import FOLDED
+from snellen.report.page_table import ROWS_BEFORE_FOLD
 from snellen.report.pooled_estimates import (
     OptionPosition,
     PositionEstimates,
@@ -43,13 +43,13 @@ from snellen.report.radar_chart import radar_chart
 from snellen.report.reported_runs import ModelMethodRow, ReportedRun, common_chance, dimensions_of
 from snellen.report.scatter_chart import ScatterPoint, scatter_chart
 
-FEWEST_AXES = 5
+MIN_RADAR_AXES = 5
 """Least number of dimensions that are drawn as a radar; fewer are drawn as bars alone."""
-MOST_RADAR_AXES = 24
+MAX_RADAR_AXES = 24
 """Greatest number of values of a tag that are drawn as a radar: the names of more cannot be read."""
-MOST_VALUES = 100
+MAX_PRINTED_VALUES = 100
 """Greatest number of marks in an interval chart that also prints their values."""
-MOST_MARKS = 500
+MAX_CHART_MARKS = 500
 """Greatest number of marks in a readable interval chart. More are in the heat map and the table alone."""
 
 
@@ -89,8 +89,9 @@ class ChartDrawer:
     def headline(self) -> list[ChartPanel]:
         """Draw the headline number of each run as a dot with its interval, one row per model.
 
-        There is a panel for each method (generation or likelihood) whose runs all have the same unit. Without a common
-        unit nothing is drawn.
+        There is a panel for each method (generation or likelihood) whose headline numbers all have the same unit,
+        unless there are more than `MAX_CHART_MARKS` of them. If there are more than `ROWS_BEFORE_FOLD`, the best one is
+        on top; otherwise they are in the order of the runs.
         """
         panels: list[ChartPanel] = []
         for method, rows in self._rows_by_method.items():
@@ -104,10 +105,10 @@ class ChartDrawer:
                 point = PlotPoint(series, label, number.estimate, number.unit, query)
                 points.append((point, row.chance))
             units = {point.unit for point, _ in points}
-            if len(units) != 1 or len(points) > MOST_MARKS:
+            if len(units) != 1 or len(points) > MAX_CHART_MARKS:
                 continue
             # The page shows only the first rows of a long table, so the chart has the best models on top.
-            if len(points) > FOLDED:
+            if len(points) > ROWS_BEFORE_FOLD:
                 points.sort(key=lambda entry: -(entry[0].estimate.value or 0.0))
 
             axis = _metric_axis(HEADLINE, units.pop(), [point.estimate for point, _ in points])
@@ -118,10 +119,10 @@ class ChartDrawer:
     def radar(self) -> list[ChartPanel]:
         """Draw a radar chart for each method: one axis per ability dimension, one polygon per model.
 
-        With fewer than `FEWEST_AXES` dimensions the shape has no meaning, and nothing is drawn.
+        With fewer than `MIN_RADAR_AXES` dimensions the shape has no meaning, and nothing is drawn.
         """
         names = self.radar_dimensions()
-        if len(names) < FEWEST_AXES:
+        if len(names) < MIN_RADAR_AXES:
             return []
         titles = [dimension_title(name) for name in names]
         chances = [common_chance(dimension_chances(self.reported_runs, name)) for name in names]
@@ -193,7 +194,7 @@ class ChartDrawer:
         """Draw a chart with a row for each of some benchmarks or dimensions, and a mark for each model in a row.
 
         Methods and units have separate panels, because different units cannot share an axis. A panel with more than
-        `MOST_MARKS` marks is left out.
+        `MAX_CHART_MARKS` marks is left out.
 
         Args:
             title: The title of the chart.
@@ -217,7 +218,7 @@ class ChartDrawer:
 
             for unit, groups in groups_by_unit.items():
                 estimates = [point.estimate for group in groups for point in group.points]
-                if len(estimates) > MOST_MARKS:
+                if len(estimates) > MAX_CHART_MARKS:
                     continue
                 subtitle: str = method
                 if metric == CAPABILITY and unit != SHARE:
@@ -256,14 +257,14 @@ class ChartDrawer:
             estimates_by_tag: dict[str, list[tuple[int, ModelMethodRow, Mapping[str, Estimate]]]]
             estimates_by_tag = defaultdict(list)
             for series, row in rows:
-                for tag, estimates in accuracy_by_tag(row, MOST_RADAR_AXES).items():
+                for tag, estimates in accuracy_by_tag(row, MAX_RADAR_AXES).items():
                     estimates_by_tag[tag].append((series, row, estimates))
             for tag, models in estimates_by_tag.items():
                 distinct_values: dict[str, None] = {}
                 for _, _, estimates_by_value in models:
                     distinct_values.update(dict.fromkeys(estimates_by_value))
                 values = list(distinct_values)
-                if not FEWEST_AXES <= len(values) <= MOST_RADAR_AXES:
+                if not MIN_RADAR_AXES <= len(values) <= MAX_RADAR_AXES:
                     continue
                 polygons: list[tuple[int, list[PlotPoint | None]]] = []
                 for series, row, estimates_by_value in models:
@@ -283,23 +284,24 @@ class ChartDrawer:
         """Draw, for each option letter, how often models choose it, and their accuracy if it is the correct one.
 
         Returns:
-            The panels of both charts. Each has a panel for the most frequent number of options, and one for the second
-            most frequent.
+            The panels of both charts. Each chart has a panel for the number of options that most replies are about,
+            such as 4, and one for the second most frequent number.
         """
         models: list[tuple[int, ModelMethodRow, PositionEstimates]] = []
-        questions_by_size: Counter[int] = Counter()
+        replies_by_size: Counter[int] = Counter()
         protocols: set[str] = set()
         for series, row in self._rows_by_method["generation"]:
             positions = by_option_position(row)
             models.append((series, row, positions))
             protocols |= positions.protocols
             for (size, position), share in positions.choice_rate.items():
-                questions_by_size[size] += share.n if position == 0 else 0
+                if position == 0:  # all positions are estimated from the same replies
+                    replies_by_size[size] += share.n
         protocol_names = " and ".join(sorted(protocols, key=protocol_preference))
 
         chosen_panels: list[ChartPanel] = []
         correct_panels: list[ChartPanel] = []
-        for size, _ in questions_by_size.most_common(2):
+        for size, _ in replies_by_size.most_common(2):
             chosen_rows: list[IntervalRow] = []
             correct_rows: list[IntervalRow] = []
             for position in range(size):
@@ -419,17 +421,17 @@ class ChartDrawer:
 
 
 def interval_panel(
-    title: str, subtitle: str, groups: Sequence[IntervalRow], axis: ChartAxis = ACCURACY
+    title: str, subtitle: str, groups: Sequence[IntervalRow], axis: ChartAxis = ACCURACY_AXIS
 ) -> list[ChartPanel]:
     """Return a chart of rows with marks and intervals, as a list of one panel; an empty list without marks.
 
-    The values are printed next to the marks if there are at most `MOST_VALUES` of them.
+    The values are printed next to the marks if there are at most `MAX_PRINTED_VALUES` of them.
     """
     marks = sum(len(group.points) for group in groups)
     if marks == 0:
         return []
     title = f"{title}, {subtitle}"
-    drawing = interval_chart(title, groups, axis, has_values=marks <= MOST_VALUES)
+    drawing = interval_chart(title, groups, axis, has_values=marks <= MAX_PRINTED_VALUES)
     return [ChartPanel(subtitle, drawing)]
 
 

@@ -54,7 +54,12 @@ def _count_table(reported_runs: Sequence[ReportedRun]) -> Table:
                 reasons[word_reason(question.reason, question.detail)] += 1
         common = sum(len(scored.samples) for scored in reported_run.run.benchmarks)
         rows.append(
-            _QuestionCounts(reported_run.label, common + len(left_out_questions), reasons, common)
+            _QuestionCounts(
+                model=reported_run.label,
+                questions=common + len(left_out_questions),
+                reasons=reasons,
+                common=common,
+            )
         )
     note = "All values in this report, except request counts, are over the questions that all models answered."
     return tabulate("Common questions", columns, rows, [note])

@@ -107,7 +107,7 @@ class ShownItem(Struct, frozen=True):
     rounds: tuple[ShownRound, ...]
 
 
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+OPTION_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def question_item(
@@ -139,7 +139,9 @@ def question_item(
         correct = answer.options if answer else ()
         options = []
         for position, text in enumerate(turn.options):
-            label = LETTERS[position] if position < len(LETTERS) else str(position + 1)
+            label = (
+                OPTION_LETTERS[position] if position < len(OPTION_LETTERS) else str(position + 1)
+            )
             marks = ("correct",) if position in correct else ()
             options.append(OptionRow(label, text, marks))
         has_marked_options = bool(turn.options) and answer is not None

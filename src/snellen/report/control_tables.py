@@ -92,7 +92,9 @@ def _control_table(rows: Sequence[_ControlRow]) -> Table:
 def _control_rows(run: str, scored: ScoredBenchmark) -> Iterator[_ControlRow]:
     """Compare the score of each protocol with that of its control, if the run has both.
 
-    A control asks the same questions without the right image: for example with no image, or with another one.
+    A control is a protocol that asks the same questions without the right image: for example with no image, or with
+    another one. Its declaration names the protocol that it is a control of. Controls that degrade the image by some
+    dose, for example by blur, are left out, because they have a table of their own.
 
     Args:
         run: The label of the run.

@@ -59,18 +59,24 @@ def _run_tables(reported_run: ReportedRun, standard_run: ScoredRun) -> list[Tabl
     standard_rows = aggregate_run(standard_run)
     rows: list[_ConventionRow] = []
     published_metrics: dict[str, None] = {}
-    for standard, published in zip(
+    for by_standard, as_published in zip(
         standard_run.benchmarks, reported_run.run.benchmarks, strict=True
     ):
-        if not published.published:
+        has_rules_of_paper = bool(as_published.published)
+        if not has_rules_of_paper:
             continue
-        name = published.spec.name
-        published_metrics[headline_metrics(published)[-1]] = None
+        name = as_published.spec.name
+        *_, metric_of_paper = headline_metrics(as_published)
+        published_metrics[metric_of_paper] = None
         methods = dict.fromkeys(row.method for row in reported_run.rows if row.benchmark == name)
         for method in methods:
-            standard_headline = _headline(standard, standard_rows, method)
-            published_headline = _headline(published, reported_run.rows, method)
-            rows.append(_ConventionRow(name, method, standard_headline, published_headline))
+            row = _ConventionRow(
+                benchmark=name,
+                method=method,
+                standard=_headline(by_standard, standard_rows, method),
+                published=_headline(as_published, reported_run.rows, method),
+            )
+            rows.append(row)
     if not rows:
         return []
 

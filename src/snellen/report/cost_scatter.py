@@ -71,19 +71,20 @@ def cost_scatters(reported_runs: Sequence[ReportedRun]) -> list[ChartPanel]:
 
 
 def _cost_points(series: int, reported_run: ReportedRun) -> Iterator[CostPoint]:
-    """Yield a point for each protocol of a run: its accuracy and its costs.
+    """Yield a point for each protocol of a run: its mean accuracy over benchmarks and its costs.
 
-    Protocols that do not measure the model, such as controls without the image, have no point.
+    Protocols that do not measure the model, such as controls without the image, have no point. If the run is scored as
+    in a paper, the paper's metric takes the place of the accuracy (`substitutes`).
 
     Args:
         series: The index of the run among the runs of the chart, which determines its colour.
         reported_run: The run.
     """
     run = reported_run.run
-    results_by_key = reported_run.results_by_key
+
     metric = reported_run.substitutes.get("accuracy", "accuracy")
     for protocol in dict.fromkeys(cost.protocol for cost in run.costs):
-        mean_accuracy = results_by_key.get((protocol, metric, OVERALL, OVERALL, ""))
+        mean_accuracy = reported_run.find_result(protocol, metric, OVERALL, dimension=OVERALL)
         if mean_accuracy is None or mean_accuracy.estimate.value is None:
             continue
         if not labelled_declaration(protocol).stands_for_model:
@@ -92,8 +93,8 @@ def _cost_points(series: int, reported_run: ReportedRun) -> Iterator[CostPoint]:
         # Only the costs of benchmarks that the mean accuracy includes.
         costs: list[RequestCost] = []
         for cost in run.costs:
-            has_accuracy = (protocol, metric, cost.benchmark, "", "") in results_by_key
-            if cost.protocol == protocol and has_accuracy:
+            accuracy = reported_run.find_result(protocol, metric, cost.benchmark)
+            if cost.protocol == protocol and accuracy is not None:
                 costs.append(cost)
         benchmarks = frozenset(cost.benchmark for cost in costs)
         n_questions = 0

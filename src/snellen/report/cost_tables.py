@@ -21,7 +21,7 @@ from snellen.runs.drivers import cost_of
 from snellen.scoring.request_costs import PERCENTILES, RequestCost
 from snellen.scoring.scored_run import ScoredBenchmark
 
-NOTE = (
+COST_TABLE_NOTE = (
     "Over all questions of the run, with each protocol counted as if it ran alone: replies reused from another "
     "protocol are included. Requests in a batch of a local model share its time."
 )
@@ -114,7 +114,7 @@ def cost_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
         )
     if len(reported_runs) > 1:
         columns.append(Column("front", lambda row: _front_text(row, rows), FRONT_HINT))
-    return [tabulate("Quality and cost", columns, rows, [NOTE])]
+    return [tabulate("Quality and cost", columns, rows, [COST_TABLE_NOTE])]
 
 
 def _cost_rows(reported_run: ReportedRun) -> list[_CostRow]:
@@ -125,7 +125,7 @@ def _cost_rows(reported_run: ReportedRun) -> list[_CostRow]:
         if scored is None:
             continue
         metric = leading_headline(scored)
-        result = reported_run.results_by_key.get((cost.protocol, metric, cost.benchmark, "", ""))
+        result = reported_run.find_result(cost.protocol, metric, cost.benchmark)
         if result is None:
             rows.append(_CostRow(reported_run, scored, cost, metric, "", None))
         else:

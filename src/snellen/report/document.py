@@ -19,8 +19,8 @@ from snellen.report.markdown import escape_markdown, markdown_tables
 from snellen.report.rendering import offline_document
 from snellen.report.table import Table
 
-LONG_TABLE = 12
-"""Rows of a table; a longer one can be folded."""
+MAX_UNFOLDED_ROWS = 12
+"""Greatest number of rows of a table that is not folded."""
 
 
 class DocumentSection:
@@ -41,7 +41,7 @@ class DocumentSection:
 
     def foldable_table(self, table: Table) -> None:
         """Add a table, which is folded at first if it has more than 12 rows."""
-        if len(table.rows) > LONG_TABLE:
+        if len(table.rows) > MAX_UNFOLDED_ROWS:
             self.blocks.append(TableBlock(table, "matrix", "folded"))
         else:
             self.blocks.append(TableBlock(table))

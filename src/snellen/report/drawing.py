@@ -12,9 +12,9 @@ from msgspec import Struct
 
 CHART_WIDTH = 460
 """Width of most charts, in pixels."""
-COLOURS = 8
+N_SERIES_COLOURS = 8
 """Number of colours for series; more series begin again with the first."""
-MARKS = (
+SERIES_MARKS = (
     "M-3.6 0a3.6 3.6 0 1 0 7.2 0a3.6 3.6 0 1 0-7.2 0z",  # circle
     "M-3.2-3.2h6.4v6.4h-6.4z",  # square
     "M0-4.2L4 3.2H-4z",  # triangle
@@ -273,4 +273,4 @@ class DrawingBuilder:
 
 def series_class(series: int) -> str:
     """Return the CSS class with the colour of a series."""
-    return f"s{series % COLOURS}"
+    return f"s{series % N_SERIES_COLOURS}"

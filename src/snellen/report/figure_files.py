@@ -25,7 +25,7 @@ from snellen.report.drawing import (
     ChartShape,
     ChartText,
 )
-from snellen.report.figures import POINT_AT, report_figures
+from snellen.report.figures import POINT_AT_MARK_HINT, report_figures
 from snellen.report.rendering import standalone_svg
 from snellen.report.reported_runs import prepare_reported_runs
 from snellen.report.training_curves import headline_panels, trainings
@@ -33,11 +33,11 @@ from snellen.scoring.scored_run import ScoredRun
 
 PNG_SCALE = 3
 """Pixels of a PNG per unit of the drawing: 300 dots an inch at a column's width of 4.6 inches."""
-LETTER_WIDTH = 6.2
+LEGEND_LETTER_WIDTH = 6.2
 """Width of a letter of the legend, in pixels."""
-KEY_WIDTH = 26.0
+LEGEND_MARK_WIDTH = 26.0
 """Width of a mark of the legend with the gaps around it."""
-LINE_HEIGHT = 18.0
+LEGEND_LINE_HEIGHT = 18.0
 """Height of a line of the legend."""
 
 
@@ -67,9 +67,11 @@ def write_figures(
         MissingExtraError: A PNG or PDF needs `snellen[figures]`.
         StoreError: A file cannot be written.
     """
-    convert = FORMS.get(form)
+    convert = SVG_CONVERTERS.get(form)
     if convert is None:
-        raise DataError(f"the format of figures is one of {', '.join(FORMS)}, not {form!r}")
+        raise DataError(
+            f"the format of figures is one of {', '.join(SVG_CONVERTERS)}, not {form!r}"
+        )
     paths: list[Path] = []
     captions = ""
     for figure in _named_figures(report_figures(prepare_reported_runs(runs, rows))):
@@ -85,7 +87,7 @@ def _named_figures(blocks: dict[str, ChartBlock]) -> Iterator[_NamedFigure]:
     """Yield each chart of a report under a unique file name, with its legend drawn inside."""
     names: set[str] = set()
     for block_name, block in blocks.items():
-        caption = block.caption.replace(f" {POINT_AT}", "")
+        caption = block.caption.replace(f" {POINT_AT_MARK_HINT}", "")
         for panel in block.panels:
             title = re.sub(r"[^a-z0-9]+", "-", panel.title.lower()).strip("-")
             stem = "-".join(name_part for name_part in (block_name, title) if name_part)
@@ -217,10 +219,10 @@ class Plot:
             StoreError: The file cannot be written.
         """
         path = Path(path)
-        convert = FORMS.get(path.suffix.removeprefix("."))
+        convert = SVG_CONVERTERS.get(path.suffix.removeprefix("."))
         if convert is None:
             raise DataError(
-                f"{path}: a chart is written as {', '.join(FORMS)}; choose one as suffix"
+                f"{path}: a chart is written as {', '.join(SVG_CONVERTERS)}; choose one as suffix"
             )
         write_atomically(path, convert(self.svg))
         return path
@@ -275,7 +277,7 @@ def with_legend(drawing: ChartDrawing, series: Sequence[str]) -> ChartDrawing:
     x = 0.0
     line = 0
     for name in series:
-        width = KEY_WIDTH + LETTER_WIDTH * len(name)
+        width = LEGEND_MARK_WIDTH + LEGEND_LETTER_WIDTH * len(name)
         fits = x + width <= line_width
         if x and not fits:
             x = 0.0
@@ -284,10 +286,10 @@ def with_legend(drawing: ChartDrawing, series: Sequence[str]) -> ChartDrawing:
         x += width
 
     n_lines = line + 1
-    height = LINE_HEIGHT * n_lines + 4
+    height = LEGEND_LINE_HEIGHT * n_lines + 4
     keys: list[ChartShape] = []
     for number, (name, (left, line)) in enumerate(zip(series, positions, strict=True)):
-        y = LINE_HEIGHT * (line + 0.5) - height
+        y = LEGEND_LINE_HEIGHT * (line + 0.5) - height
         mark = ChartMark(number, left + 8, y)
         label = ChartText(left + 18, y + 4, name, "start")
         keys.append(ChartGroup((mark, label), number))
@@ -330,5 +332,5 @@ def check_figure_format(form: str) -> None:
         _cairo()
 
 
-FORMS: dict[str, Callable[[str], bytes]] = {"svg": _svg, "png": _png, "pdf": _pdf}
+SVG_CONVERTERS: dict[str, Callable[[str], bytes]] = {"svg": _svg, "png": _png, "pdf": _pdf}
 """Functions that convert an SVG text, by the suffix of the file."""

@@ -41,7 +41,7 @@ from snellen.report.number_text import capitalised, metric_title, percent_text, 
 from snellen.report.paired_tables import describe_family
 from snellen.report.reported_runs import ReportedRun, describe_average
 from snellen.report.sentence_parts import (
-    MOST_NAMES,
+    MAX_LISTED_NAMES,
     NO_INTERVAL,
     interval_range,
     name_list,
@@ -51,7 +51,7 @@ from snellen.report.sentence_parts import (
 )
 from snellen.scoring.scored_run import empty_reply_sentences, whole_text_sentences
 
-MOST_UNSURE = 0.02
+UNSURE_WARNING_SHARE = 0.02
 """Share of unsure readings above which a sentence warns of them."""
 
 
@@ -66,38 +66,42 @@ def findings(
     Args:
         reported_runs: The runs. Instruments (reference baselines such as random guessing) are left out if there are models.
         compared: The comparison of the runs that were scored by the standard rules, if the page already has it. If
-            None, the runs are compared here.
+            None, the runs are compared here. If they cannot be compared, a sentence says why.
         of_instruments: Whether instruments are included next to models.
     """
     # An acuity test chooses its own questions, so its accuracy says nothing.
-    chosen = [
-        reported_run.label
-        for reported_run in reported_runs
-        if reported_run.run.manifest.adaptive_rules
+    adaptive_labels: list[str] = []
+    ordinary_runs: list[ReportedRun] = []
+    for reported_run in reported_runs:
+        if reported_run.run.manifest.adaptive_rules:
+            adaptive_labels.append(reported_run.label)
+        else:
+            ordinary_runs.append(reported_run)
+    described = runs_to_describe(ordinary_runs, of_instruments=of_instruments)
+    stopped_labels = [
+        reported_run.label for reported_run in described if parts_of(reported_run.run)
     ]
-    accurate = [reported_run for reported_run in reported_runs if reported_run.label not in chosen]
-    described = runs_to_describe(accurate, of_instruments=of_instruments)
-    stopped = [reported_run.label for reported_run in described if parts_of(reported_run.run)]
-    cautions = _run_cautions(accurate, described, stopped, chosen)
+    cautions = _run_cautions(ordinary_runs, described, stopped_labels, adaptive_labels)
 
+    # A run that a rule stopped early covers random parts of benchmarks, and has intervals of its own.
     numbers: list[ModelNumbers] = []
     for reported_run in described:
-        if reported_run.label not in stopped:
+        if reported_run.label not in stopped_labels:
             numbers += model_numbers(reported_run)
 
     differences: Differences = {}
     in_every_order: Sequence[PairedDifference] = ()
+    has_several_models = len({model.name for model in numbers}) > 1
     try:
-        if len({model.name for model in numbers}) > 1:
+        if has_several_models:
             if not compared:
-                standard = [
+                standard_runs = [
                     reported_run.run
                     for reported_run in reported_runs
                     if reported_run.run.convention == "standard"
                 ]
-                compared = ComparedRuns(
-                    standard, compare_runs(standard, resamples=0, with_flips=False)
-                )
+                comparison = compare_runs(standard_runs, resamples=0, with_flips=False)
+                compared = ComparedRuns(standard_runs, comparison)
             differences = leading_differences(compared, numbers)
             nearest = smallest_lead(differences.get("generation", ()))
             if nearest is not None:
@@ -109,23 +113,23 @@ def findings(
 
 
 def _run_cautions(
-    accurate: Sequence[ReportedRun],
+    ordinary_runs: Sequence[ReportedRun],
     described: Sequence[ReportedRun],
-    stopped: Sequence[str],
-    chosen: Sequence[str],
+    stopped_labels: Sequence[str],
+    adaptive_labels: Sequence[str],
 ) -> list[str]:
-    """Return what to know of whole runs: which are left out, incomplete, or stopped by a rule.
+    """Return sentences about runs as a whole: which are left out, incomplete, or stopped by a rule.
 
     Args:
-        accurate: The runs that did not choose their own questions.
-        described: Those of them that sentences are about.
-        stopped: Labels of the described runs that a rule stopped.
-        chosen: Labels of the runs that chose their own questions.
+        ordinary_runs: The runs that asked all questions, whatever the replies were.
+        described: Those of them that the other sentences of the report are about.
+        stopped_labels: Labels of the described runs that a rule stopped early.
+        adaptive_labels: Labels of the runs that chose their own questions by earlier replies.
     """
     cautions: list[str] = []
     left_out_names = [
         reported_run.label
-        for reported_run in accurate
+        for reported_run in ordinary_runs
         if reported_run not in described and reported_run.run.convention == "standard"
     ]
     if left_out_names:
@@ -136,7 +140,7 @@ def _run_cautions(
     stopped_early = [
         reported_run.label
         for reported_run in described
-        if reported_run.label in stopped and _is_complete(reported_run)
+        if reported_run.label in stopped_labels and _is_complete(reported_run)
     ]
     if stopped_early:
         cautions.append(
@@ -153,9 +157,9 @@ def _run_cautions(
             *whole_text_sentences(reported_run.run),
         ):
             cautions.append(f"Of {reported_run.label}, {text}.")
-    if chosen:
+    if adaptive_labels:
         cautions.append(
-            f"The questions of {name_list(chosen)} were chosen adaptively to measure thresholds, so their accuracy "
+            f"The questions of {name_list(adaptive_labels)} were chosen adaptively to measure thresholds, so their accuracy "
             "has no meaning; see the acuity card."
         )
     return cautions
@@ -178,7 +182,7 @@ def sentences(
         differences: The differences of the leader from each other model, by method.
         in_every_order: The differences of the two best models in circular accuracy and in circular drop, as
             `order_differences` returns them.
-        family: What the differences are corrected for.
+        family: The comparisons whose p-values are corrected together, as text: `all pairs`.
     """
     used_methods = {model.method for model in numbers}
     methods = [method for method in METHODS if method in used_methods]
@@ -389,7 +393,7 @@ def _above_chance(models: Sequence[ModelNumbers]) -> str:
             at_chance.append((model, titles))
     if not at_chance:
         return f"All models are significantly above chance in every dimension{scope}."
-    if len(at_chance) <= MOST_NAMES:
+    if len(at_chance) <= MAX_LISTED_NAMES:
         clauses: list[str] = []
         for model, titles in at_chance:
             dimensions = some_dimensions(titles, len(model.dimensions))
@@ -412,7 +416,7 @@ def _lowest_benchmarks(models: Sequence[ModelNumbers]) -> str:
     Returns:
         The sentence; empty if no benchmark stands out, or if there are many models.
     """
-    if len(models) > MOST_NAMES:
+    if len(models) > MAX_LISTED_NAMES:
         return ""
     clauses: list[str] = []
     for model in models:
@@ -452,7 +456,7 @@ def _significantly_lowest(
     for name, share in others:
         if not _is_above(share, lowest_share, widening):
             tied.append((name, share))
-    if len(tied) >= min(MOST_NAMES, len(others)):
+    if len(tied) >= min(MAX_LISTED_NAMES, len(others)):
         return []
     return [lowest, *tied]
 
@@ -514,7 +518,7 @@ def _caution(models: Sequence[ModelNumbers]) -> str:
     for model in models:
         if model.unparsed and model.unparsed.value:
             unparsed.append((model.name, model.unparsed))
-        if model.unsure and (model.unsure.value or 0.0) > MOST_UNSURE:
+        if model.unsure and (model.unsure.value or 0.0) > UNSURE_WARNING_SHARE:
             unsure.append((model.name, model.unsure))
 
     clauses: list[str] = []

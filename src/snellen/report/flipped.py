@@ -14,7 +14,7 @@ FLIPS_NOTE = (
     "A question counts as correct if every reply to it is correct (under circular, in each option order). A "
     "question with missing presentations that is correct so far is undecided and does not count."
 )
-VERDICTS = ("right", "wrong", "unparsed")
+DECIDED_OUTCOMES = ("right", "wrong", "unparsed")
 """The outcomes that runs can differ by."""
 QuestionKey = tuple[str, str, str, int]
 """Protocol, benchmark, sample and round."""
@@ -69,7 +69,7 @@ def _verdicts(run: ScoredRun) -> dict[QuestionKey, bool]:
     verdicts: dict[QuestionKey, bool] = {}
     for scored in run.benchmarks:
         for entry in question_entries(0, scored):
-            if entry.outcome in VERDICTS:
+            if entry.outcome in DECIDED_OUTCOMES:
                 key = (entry.protocol, scored.spec.name, entry.sample.id, entry.turn)
                 verdicts[key] = entry.outcome == "right"
     return verdicts

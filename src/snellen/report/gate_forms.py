@@ -27,7 +27,11 @@ from snellen.report.number_text import (
 )
 from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, tabulate
 
-MARKS = {"pass": "✅ pass", "fail": "❌ fail", "not enough evidence": "❔ not enough evidence"}
+VERDICT_MARKS = {
+    "pass": "✅ pass",
+    "fail": "❌ fail",
+    "not enough evidence": "❔ not enough evidence",
+}
 
 
 def verdict_sentence(result: GateResult) -> str:
@@ -166,7 +170,7 @@ def outcome_sentence(outcome: GateOutcome) -> str:
 def gate_comment(result: GateResult) -> str:
     """Return a comment for a merge request: the verdict, then a table."""
     lines = [
-        f"### Snellen: {MARKS[result.verdict]}",
+        f"### Snellen: {VERDICT_MARKS[result.verdict]}",
         "",
         escape_markdown(verdict_sentence(result)),
         "",

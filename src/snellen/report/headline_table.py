@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -39,12 +40,12 @@ from snellen.report.reported_runs import (
 )
 from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, tabulate
 
-MOST_NOTES = 3
+MAX_NOTES = 3
 """Footnotes below the first table; a report and `--details` have all others."""
-LONGEST_TITLE = 20
-CIRCULAR = "circular_accuracy"
+MAX_TITLE_LETTERS = 20
+CIRCULAR_ACCURACY = "circular_accuracy"
 SIDE_METRICS = (
-    CIRCULAR,
+    CIRCULAR_ACCURACY,
     "instability",
     "hit_rate",
     "unparsed_rate",
@@ -65,8 +66,7 @@ class _HeadlineRow(Struct, frozen=True):
     """Name of the benchmark, or what the mean is over."""
     metric: str
     chance: str
-    """Chance level as text."""
-    """Chance level, or the range of levels if the models were asked different questions."""
+    """Chance level as text, or the range of levels if the models were asked different questions."""
     cells: tuple[Cell, ...]
     """One cell for each model and method."""
 
@@ -93,7 +93,7 @@ def headline_table(reported_runs: Sequence[ReportedRun], *, values_alone: bool =
     names = _model_names(model_rows)
     for index, model_row in enumerate(model_rows):
         columns.append(_model_column(names[model_row.label], index))
-    return tabulate("Result", columns, rows, _notes(model_rows), most_notes=MOST_NOTES)
+    return tabulate("Result", columns, rows, _notes(model_rows), most_notes=MAX_NOTES)
 
 
 def _model_column(heading: str, index: int) -> Column[_HeadlineRow]:
@@ -121,7 +121,7 @@ def headline_by_model(reported_runs: Sequence[ReportedRun]) -> Table:
         rows.append((names[model_row.label], first_row.cells[index], *values))
     header = ("model", first_row.label, *(row.label for row in other_rows))
     return Table(
-        "Result", header, tuple(rows), notes=tuple(_notes(model_rows)), most_notes=MOST_NOTES
+        "Result", header, tuple(rows), notes=tuple(_notes(model_rows)), most_notes=MAX_NOTES
     )
 
 
@@ -159,7 +159,9 @@ def _benchmark_row(model_rows: Sequence[ModelMethodRow], benchmark: str) -> _Hea
         metrics[short_title(headline.metric)] = None
         levels.append(number_or_dash(model_row.chances.get(benchmark), headline.unit))
         cells.append(
-            NumberCell(headline.unit, headline.estimate, _uncorrected_estimate(model_row, headline))
+            NumberCell(
+                headline.unit, headline.estimate, _estimates_before_correction(model_row, headline)
+            )
         )
     return _HeadlineRow(benchmark, " or ".join(metrics), _chance_text(levels), tuple(cells))
 
@@ -182,7 +184,7 @@ def _value_alone(cell: Cell) -> Cell:
 def short_title(metric: str) -> str:
     """Return the title of a metric, or its name in words if the title is a sentence."""
     title = metric_title(metric)
-    return title if len(title) <= LONGEST_TITLE else metric.replace("_", " ")
+    return title if len(title) <= MAX_TITLE_LETTERS else metric.replace("_", " ")
 
 
 def _chance_text(levels: Sequence[str]) -> str:
@@ -282,11 +284,11 @@ def _mean_cell(model_row: ModelMethodRow, n_most: int) -> Cell:
     if n_benchmarks < n_most:
         note = f"of {n_benchmarks} of {n_most} benchmarks"
     return NumberCell(
-        headline.unit, headline.estimate, _uncorrected_estimate(model_row, headline), note
+        headline.unit, headline.estimate, _estimates_before_correction(model_row, headline), note
     )
 
 
-def _uncorrected_estimate(
+def _estimates_before_correction(
     model_row: ModelMethodRow, result: Result
 ) -> tuple[tuple[str, Estimate], ...]:
     """Return the estimate of a result before its correction by an audit, with a label for the table cell.
@@ -303,8 +305,9 @@ def _uncorrected_estimate(
     """
     uncorrected_metric = as_read(declared_row(result.metric))
     dimension = result.dimension if result.benchmark == OVERALL else ""
-    key = (result.protocol, uncorrected_metric.name, result.benchmark, dimension, "")
-    uncorrected_result = model_row.reported_run.results_by_key.get(key)
+    uncorrected_result = model_row.reported_run.find_result(
+        result.protocol, uncorrected_metric.name, result.benchmark, dimension
+    )
     if uncorrected_result is None:
         return ()
     return ((uncorrected_metric.label, uncorrected_result.estimate),)
@@ -345,18 +348,20 @@ def _notes(model_rows: Sequence[ModelMethodRow]) -> list[str]:
     )
     notes = [*grader_notes(reported_runs), *unread_notes(reported_runs)]
 
-    benchmarks_by_method: dict[str, set[str]] = defaultdict(set)
+    # A mean names the benchmarks, and the part of their questions, that it covers (`members`).
+    coverages_by_method: dict[str, set[str]] = defaultdict(set)
     for model_row in model_rows:
         if model_row.headline is not None:
-            benchmarks_by_method[model_row.method].add(model_row.headline.members)
-    for method, benchmarks in benchmarks_by_method.items():
-        if len(benchmarks) > 1:
+            coverages_by_method[model_row.method].add(model_row.headline.members)
+    for method, coverages in coverages_by_method.items():
+        if len(coverages) > 1:
             notes.append(
                 f"Under {method}, the models answered different questions, so their means are not comparable."
             )
 
     for reported_run in reported_runs:
-        if reported_run.run.convention != "standard":
+        is_scored_as_in_a_paper = reported_run.run.convention != "standard"
+        if is_scored_as_in_a_paper:
             extractors = " and ".join(reported_run.run.extractors)
             notes.append(
                 f"{reported_run.label}: as published; replies are parsed with {extractors}."
@@ -473,11 +478,13 @@ def side_table(reported_runs: Sequence[ReportedRun]) -> Table | None:
     model_rows = method_rows(reported_runs)
     names = _model_names(model_rows)
     metric_columns: list[Column[ModelMethodRow]] = []
-    is_circular_headline = all(_are_headlines(CIRCULAR, model_row) for model_row in model_rows)
+    is_circular_headline = all(
+        _is_metric_of_all_headlines(CIRCULAR_ACCURACY, model_row) for model_row in model_rows
+    )
     for metric in SIDE_METRICS:
-        if metric == CIRCULAR and is_circular_headline:
+        if metric == CIRCULAR_ACCURACY and is_circular_headline:
             metric = "accuracy"  # the first table has the other
-        if any(_limits(metric, model_row) for model_row in model_rows):
+        if any(_is_worth_showing(metric, model_row) for model_row in model_rows):
             metric_columns.append(_side_column(metric))
     count_columns: list[Column[ModelMethodRow]] = [
         Column("requests failed", _n_failed),
@@ -497,11 +504,11 @@ def side_table(reported_runs: Sequence[ReportedRun]) -> Table | None:
     scopes = {_option_scope(reported_run) for reported_run in reported_runs}
     if metric_columns and scopes != {""}:
         notes.append(f"Over benchmarks with options: {', '.join(sorted(scopes - {''}))}.")
-    if any(_limits(CIRCULAR, model_row) for model_row in model_rows):
+    if any(_is_worth_showing(CIRCULAR_ACCURACY, model_row) for model_row in model_rows):
         notes.append(
             "Circular accuracy: the share of questions that are correct in every option order."
         )
-    if any(_limits("hit_rate", model_row) for model_row in model_rows):
+    if any(_is_worth_showing("hit_rate", model_row) for model_row in model_rows):
         notes.append(
             "Hit rate: the share of replies that name an option's label, such as (A). A reply that names the option "
             "itself is read, too."
@@ -513,16 +520,18 @@ def side_table(reported_runs: Sequence[ReportedRun]) -> Table | None:
     return tabulate("Replies and stability", columns, model_rows, notes)
 
 
-def _are_headlines(metric: str, model_row: ModelMethodRow) -> bool:
-    """Return whether the headlines of all benchmarks of a model are a metric."""
+def _is_metric_of_all_headlines(metric: str, model_row: ModelMethodRow) -> bool:
+    """Return whether a metric is the headline metric of all benchmarks of a model."""
     headlines = model_row.headlines.values()
     return bool(headlines) and all(result.metric == metric for result in headlines)
 
 
-def _limits(metric: str, model_row: ModelMethodRow) -> bool:
-    """Return whether the value of a metric of `SIDE_METRICS` says something about the headlines.
+def _is_worth_showing(metric: str, model_row: ModelMethodRow) -> bool:
+    """Return whether the second table has to show a metric of a model.
 
-    Replies without a label say nothing if all of them could be read.
+    The shares of replies that could not be read (`unparsed_rate`), or not with confidence (`unsure_rate`), are shown if
+    they are above 0. The share of replies that name the label of an option, such as `(A)` (`hit_rate`), is shown if it
+    is below 1, unless all replies could be read. Any other metric is shown if it has a value.
     """
     number = model_row.overall(metric)
     if number is None or number.estimate.value is None:
@@ -557,9 +566,15 @@ def _side_cell(model_row: ModelMethodRow, metric: str) -> Cell:
 
 
 def _n_failed(model_row: ModelMethodRow) -> int:
-    """Return the failed requests of a run, in the row of its first method; they are not counted by method."""
-    is_first = model_row.reported_run.method_rows[0].method == model_row.method
-    return model_row.reported_run.run.failed if is_first else 0
+    """Return how many requests of a run failed.
+
+    They are not counted by method. So a run with a row for generation and one for likelihood has its number in the
+    first of them, and 0 in the other.
+    """
+    first_row = model_row.reported_run.method_rows[0]
+    if model_row.method != first_row.method:
+        return 0
+    return model_row.reported_run.run.failed
 
 
 def _n_without_reply(model_row: ModelMethodRow) -> int:
@@ -585,13 +600,20 @@ def _option_scope(reported_run: ReportedRun) -> str:
     return f"{n_with_options} of {n_benchmarks}"
 
 
+class _RequestedNumber(NamedTuple):
+    """A number that the user asked for, and the label of its run."""
+
+    run: str
+    result: Result
+
+
 def requested_metrics_table(reported_runs: Sequence[ReportedRun]) -> Table | None:
     """Return a table of the metrics that the user asked for, without those that the results table shows anyway.
 
     Returns:
         A table with a row for each run, benchmark and metric; None if the user asked for none.
     """
-    rows: list[tuple[ReportedRun, Result]] = []
+    rows: list[_RequestedNumber] = []
     for reported_run in reported_runs:
         requested: set[str] = set()
         for name in reported_run.run.scoring.metrics:
@@ -601,21 +623,19 @@ def requested_metrics_table(reported_runs: Sequence[ReportedRun]) -> Table | Non
             for headline in headline_by_benchmark.values():
                 shown_already.add((headline.benchmark, headline.metric))
         for result in reported_run.rows:
-            is_of_benchmark = result.benchmark != OVERALL and not result.slice
-            is_shown = (result.benchmark, result.metric) in shown_already
-            if result.metric in requested and is_of_benchmark and not is_shown:
-                rows.append((reported_run, result))
+            is_mean_over_benchmarks = result.benchmark == OVERALL
+            is_of_part = bool(result.slice)
+            if result.metric not in requested or is_mean_over_benchmarks or is_of_part:
+                continue
+            if (result.benchmark, result.metric) not in shown_already:
+                rows.append(_RequestedNumber(reported_run.label, result))
     if not rows:
         return None
 
-    def number(row: tuple[ReportedRun, Result]) -> NumberCell:
-        _, result = row
-        return NumberCell(result.unit, result.estimate)
-
-    columns: list[Column[tuple[ReportedRun, Result]]] = [
-        Column("run", lambda row: row[0].label, is_label=True),
-        Column("benchmark", lambda row: row[1].benchmark, is_label=True),
-        Column("metric", lambda row: metric_title(row[1].metric), is_label=True),
-        Column("value", number),
+    columns: list[Column[_RequestedNumber]] = [
+        Column("run", lambda row: row.run, is_label=True),
+        Column("benchmark", lambda row: row.result.benchmark, is_label=True),
+        Column("metric", lambda row: metric_title(row.result.metric), is_label=True),
+        Column("value", lambda row: NumberCell(row.result.unit, row.result.estimate)),
     ]
     return tabulate("Metrics on request", columns, rows)

@@ -20,7 +20,7 @@ MIN_OPACITY = 0.06
 MAX_OPACITY = 0.62
 MIN_CELL_WIDTH = 34.0
 CELL_HEIGHT = 24.0
-MAX_HEADING = 20
+MAX_HEADING_LETTERS = 20
 """Greatest number of characters in the heading of a column."""
 Grid = Mapping[tuple[str, str], Estimate]
 """Estimates by row and column."""
@@ -56,7 +56,7 @@ def heat_map(
         'Accuracy'
     """
     left = label_width(rows)
-    headings = [shorten_inside(name, MAX_HEADING) for name in columns]
+    headings = [shorten_inside(name, MAX_HEADING_LETTERS) for name in columns]
     longest = max(map(len, headings), default=4)
     top = 16.0 + 4.2 * longest
     right_margin = 8.0 + 3.6 * longest

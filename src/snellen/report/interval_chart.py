@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from snellen.report.axes import ACCURACY, ChartAxis, PlotPoint, label_width
+from snellen.report.axes import ACCURACY_AXIS, ChartAxis, PlotPoint, label_width
 from snellen.report.drawing import (
     CHART_WIDTH,
     ChartDrawing,
@@ -17,7 +17,7 @@ from snellen.report.drawing import (
     ChartShape,
     ChartText,
 )
-from snellen.report.number_text import LETTERS, shorten_inside, value_text
+from snellen.report.number_text import MAX_LABEL_LETTERS, shorten_inside, value_text
 
 
 class IntervalRow(Struct, frozen=True):
@@ -39,7 +39,7 @@ class IntervalRow(Struct, frozen=True):
 def interval_chart(
     title: str,
     groups: Sequence[IntervalRow],
-    axis: ChartAxis = ACCURACY,
+    axis: ChartAxis = ACCURACY_AXIS,
     *,
     has_values: bool = False,
 ) -> ChartDrawing:
@@ -72,7 +72,7 @@ def interval_chart(
         height = max(len(group.points), 1) * lane_height + gap
         if index % 2 == 0:
             background.append(ChartRectangle(0, y, CHART_WIDTH, height, "band"))
-        label = shorten_inside(group.label, LETTERS)
+        label = shorten_inside(group.label, MAX_LABEL_LETTERS)
         tooltip = group.tooltip or group.label
         foreground.append(ChartText(left - 10, y + height / 2 + 4, label, "end", tooltip))
         if group.reference is not None:

@@ -10,7 +10,7 @@ from snellen.records import Estimate
 from snellen.report.reported_runs import ModelMethodRow, ReportedRun
 from snellen.report.sentence_parts import review_advice
 
-WIDE = 0.2
+WIDE_INTERVAL = 0.2
 """Width of the interval of a share, in [0, 1], from which the sentence is shown."""
 NARROW_MARGIN = 0.05
 QUESTIONS_FOR_NARROW = 400
@@ -33,7 +33,7 @@ def wide_interval_note(reported_runs: Sequence[ReportedRun]) -> str:
         The note; empty if no interval is wide.
     """
     sentences: list[str] = []
-    fewest: int | None = None
+    fewest_groups: int | None = None
     shows_images = False
     for reported_run in reported_runs:
         for model_row in reported_run.method_rows:
@@ -41,20 +41,22 @@ def wide_interval_note(reported_runs: Sequence[ReportedRun]) -> str:
             if headline is None or headline.unit != SHARE:
                 continue
             low, high = headline.estimate.low, headline.estimate.high
-            groups = headline.estimate.groups
-            is_wide = low is not None and high is not None and high - low > WIDE
+            groups = (
+                headline.estimate.groups
+            )  # the number of images, or of questions without an image
+            is_wide = low is not None and high is not None and high - low > WIDE_INTERVAL
             if is_wide and _is_wide_by_reading(headline.estimate):
                 sentence = _about_unsure_replies(model_row)
                 if sentence:
                     sentences.append(sentence)
                     continue
             if is_wide and groups < QUESTIONS_FOR_NARROW:
-                fewest = groups if fewest is None else min(fewest, groups)
+                fewest_groups = groups if fewest_groups is None else min(fewest_groups, groups)
                 # Questions in fewer groups share images, also where a file of predictions has no images.
                 is_grouped = groups < headline.estimate.n
                 shows_images = shows_images or is_grouped or _has_images(reported_run)
-    if fewest is not None:
-        sentences.append(_about_few_questions(fewest, shows_images=shows_images))
+    if fewest_groups is not None:
+        sentences.append(_about_few_questions(fewest_groups, shows_images=shows_images))
     return " ".join(sentences)
 
 
@@ -85,14 +87,20 @@ def _about_unsure_replies(model_row: ModelMethodRow) -> str:
     )
 
 
-def _about_few_questions(fewest: int, *, shows_images: bool) -> str:
-    """Return the sentence about the number of images or questions, and how many would give a narrow interval."""
+def _about_few_questions(n_groups: int, *, shows_images: bool) -> str:
+    """Return the sentence that names few questions as the reason of a wide interval, and how many give a narrow one.
+
+    Args:
+        n_groups: The number of images, or of questions if they have no images.
+        shows_images: Whether the questions have images.
+    """
     noun = "image" if shows_images else "question"
-    if fewest != 1:
+    if n_groups != 1:
         noun += "s"
-    counted = (
-        f"are questions on only {fewest} {noun}" if shows_images else f"are only {fewest} {noun}"
-    )
+    if shows_images:
+        counted = f"are questions on only {n_groups} {noun}"
+    else:
+        counted = f"are only {n_groups} {noun}"
     return (
         f"The interval is wide because there {counted}: about {QUESTIONS_FOR_NARROW} "
         f"give ±{NARROW_MARGIN * 100:.0f} points."

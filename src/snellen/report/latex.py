@@ -18,8 +18,8 @@ from snellen.report.reported_runs import ReportedRun, prepare_reported_runs
 from snellen.report.table import Table
 from snellen.scoring.scored_run import ScoredRun
 
-OPENING = "% Needs \\usepackage{booktabs} and \\usepackage{adjustbox}.\n"
-SPECIAL = {
+PACKAGES_COMMENT = "% Needs \\usepackage{booktabs} and \\usepackage{adjustbox}.\n"
+LATEX_COMMANDS = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
     "}": r"\}",
@@ -43,7 +43,7 @@ SPECIAL = {
     "−": "$-$",
 }
 """Characters that LaTeX does not print as they are, with their commands."""
-_QUOTED = re.compile(r"\\textasciigrave\{\}(.+?)\\textasciigrave\{\}")
+_ESCAPED_BACKTICKS = re.compile(r"\\textasciigrave\{\}(.+?)\\textasciigrave\{\}")
 
 
 def latex_report(
@@ -60,12 +60,12 @@ def latex_report(
     for tables in tables_by_section.values():
         for table in tables:
             floats.append(latex_table(table))
-    return OPENING + "\n" + "\n".join(floats)
+    return PACKAGES_COMMENT + "\n" + "\n".join(floats)
 
 
 def headline_latex(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> str:
     """Return the table of headline numbers as a float, with a comment that names the packages."""
-    return OPENING + latex_table(headline_table(prepare_reported_runs(runs, rows)))
+    return PACKAGES_COMMENT + latex_table(headline_table(prepare_reported_runs(runs, rows)))
 
 
 def write_latex_tables(
@@ -87,7 +87,7 @@ def write_latex_tables(
                 if path.stem == stem or path.stem.startswith(f"{stem}-part-"):
                     n_before += 1
             name = f"{stem}-part-{n_before + 1}.tex" if n_before else f"{stem}.tex"
-            content = OPENING + latex_table(table)
+            content = PACKAGES_COMMENT + latex_table(table)
             write_atomically(folder / name, content.encode("utf-8", "replace"))
             paths.append(folder / name)
     return paths
@@ -160,8 +160,8 @@ def _body_lines(prepared: PageTable) -> list[str]:
     n_columns = max(widths, default=0)
     lines: list[str] = []
     for row in prepared.rows:
-        # A cell that spans rows is only in the first of them.
-        texts = [""] * (n_columns - len(row))
+        n_missing_cells = n_columns - len(row)
+        texts = [""] * n_missing_cells
         texts += [_cell_text(cell) for cell in row]
         lines.append(_table_line(texts))
     return lines
@@ -219,7 +219,7 @@ def latex_text(text: str) -> str:
 
     def escape(match: re.Match[str]) -> str:
         character = match[0]
-        return SPECIAL.get(character, character)
+        return LATEX_COMMANDS.get(character, character)
 
     # A hyphen is escaped only before another hyphen, because LaTeX prints two as a dash.
     return re.sub(r"-(?=-)|[^-]", escape, one_line)
@@ -227,4 +227,4 @@ def latex_text(text: str) -> str:
 
 def latex_note(text: str) -> str:
     """Return a sentence for LaTeX, with what is between two backticks, such as a command, in typewriter."""
-    return _QUOTED.sub(r"\\texttt{\1}", latex_text(text))
+    return _ESCAPED_BACKTICKS.sub(r"\\texttt{\1}", latex_text(text))

@@ -23,7 +23,7 @@ from snellen.report.number_text import capitalised, decimal_text, unit_of_differ
 from snellen.report.reported_runs import ReportedRun
 from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, tabulate
 
-NOTES = (
+LETTER_NOTES = (
     "Over parsed replies in all benchmarks, separately for each number of options, with 95% intervals by image. "
     "A difference above 0 means that the letter is chosen more often than it is correct. The intervals of "
     "differences, and the verdict, are corrected for the number of letters.",
@@ -78,7 +78,7 @@ def letter_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
             lambda row: _ground_truth_cell(row.letter.difference, unit_of_difference(SHARE)),
         ),
     ]
-    return [tabulate("Option letters", columns, rows, [*verdicts, *NOTES])]
+    return [tabulate("Option letters", columns, rows, [*verdicts, *LETTER_NOTES])]
 
 
 def _ground_truth_cell(estimate: Estimate, unit: str) -> Cell:

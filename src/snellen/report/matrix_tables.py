@@ -33,7 +33,7 @@ from snellen.report.number_text import (
     percent_text,
 )
 from snellen.report.reported_runs import (
-    CHOICE_ROWS,
+    CHOICE_METRIC_NAMES,
     HeadlineEstimate,
     ModelMethodRow,
     ReportedRun,
@@ -51,8 +51,16 @@ from snellen.report.summary import summary_cell
 from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, tabulate
 from snellen.scoring.scored_run import ScoredBenchmark
 
-NO_ROW = "not measured: the run does not include the benchmark, or the metric does not apply to it"
-ROWS_ELSEWHERE = ("template_deviation", HEADLINE, CAPABILITY, TASK_CAPABILITY, AVERAGE_RANK)
+NOT_MEASURED = (
+    "not measured: the run does not include the benchmark, or the metric does not apply to it"
+)
+METRICS_WITH_OWN_TABLES = (
+    "template_deviation",
+    HEADLINE,
+    CAPABILITY,
+    TASK_CAPABILITY,
+    AVERAGE_RANK,
+)
 """Metric rows that have tables or figures of their own."""
 
 
@@ -115,7 +123,7 @@ def dimension_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     tables: list[Table] = []
     for table in _matrix("dimension", capability_rows, reported_runs, CAPABILITY):
         tables.append(replace(table, notes=_capability_notes(reported_runs)))
-    for metric in CHOICE_ROWS:
+    for metric in CHOICE_METRIC_NAMES:
         tables += _matrix("dimension", dimension_rows, reported_runs, metric)
     return tables
 
@@ -216,7 +224,7 @@ def benchmark_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     for name in pools_of(reported_runs):
         rows.append(MatrixRow((name,), name))
     tables: list[Table] = []
-    for metric in (*CHOICE_ROWS, *other_metrics(reported_runs), "template_deviation"):
+    for metric in (*CHOICE_METRIC_NAMES, *other_metrics(reported_runs), "template_deviation"):
         tables += _matrix("benchmark", rows, reported_runs, metric)
     return tables
 
@@ -239,9 +247,12 @@ def other_metrics(reported_runs: Sequence[ReportedRun]) -> list[str]:
 
     others: list[str] = []
     for metric in ordered:
-        is_choice_metric = metric in CHOICE_ROWS or declared_row(metric).secondary_to in CHOICE_ROWS
+        is_choice_metric = (
+            metric in CHOICE_METRIC_NAMES
+            or declared_row(metric).secondary_to in CHOICE_METRIC_NAMES
+        )
         is_in_cell_of_another = metric.endswith(OF_ANSWERED)
-        has_own_table = metric in ROWS_ELSEWHERE
+        has_own_table = metric in METRICS_WITH_OWN_TABLES
         if not (is_choice_metric or is_in_cell_of_another or has_own_table):
             others.append(metric)
     return others
@@ -300,13 +311,18 @@ class _FilledRow(Struct, frozen=True):
 def _matrix(
     row_kind: str, subjects: Sequence[MatrixRow], reported_runs: Sequence[ReportedRun], metric: str
 ) -> list[Table]:
-    """Return one metric as a table with a row for each subject and a column for each model, without empty rows and columns; no table if all are empty.
+    """Return a table of one metric with a row for each subject and a column for each model and method.
+
+    Rows and columns without any number are left out.
 
     Args:
         row_kind: What a subject is: `dimension`, `benchmark` or `part`. A part has two labels.
-        subjects: What the rows are about.
+        subjects: What the rows are about. A subject with a metric of its own has the numbers of that metric.
         reported_runs: The runs.
         metric: The metric row.
+
+    Returns:
+        One table; none if no model has a number.
     """
     all_model_rows = method_rows(reported_runs)
     rows: list[_FilledRow] = []
@@ -411,7 +427,7 @@ def _cell(model_row: ModelMethodRow, metric: str, main_protocol: str, row: _Fill
     """
     number = row.numbers.get(model_row.label)
     if number is None:
-        return AbsentCell(NO_ROW)
+        return AbsentCell(NOT_MEASURED)
     benchmark = "" if row.subject.benchmark == OVERALL else row.subject.benchmark
     cell = summary_cell(model_row, metric, number, benchmark)
     if not isinstance(cell, NumberCell):

@@ -16,7 +16,7 @@ from snellen.registry import is_code
 from snellen.report.number_text import metric_title
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 
-MOST_NAMED = 4
+MAX_NAMED_METRICS = 4
 """Metrics that a sentence names."""
 
 
@@ -78,7 +78,7 @@ def _metrics_with_values(scored: ScoredBenchmark, rows: Sequence[Result]) -> str
         has_value = row.estimate.value is not None
         if row.benchmark == scored.spec.name and not row.slice and has_value:
             names.append(row.metric)
-    shown = list(dict.fromkeys(names))[:MOST_NAMED]
+    shown = list(dict.fromkeys(names))[:MAX_NAMED_METRICS]
     return f"; metrics with a value are {', '.join(shown)}" if shown else ""
 
 

@@ -21,8 +21,14 @@ from snellen.report.reported_runs import (
     mean_chance,
 )
 
-RECORDED = "recorded_verdict"
-COUNTED_METRICS = ("accuracy", "overall_accuracy", "question_score", "exact_match", "typed_match")
+RECORDED_VERDICT = "recorded_verdict"
+RIGHT_OR_WRONG_METRICS = (
+    "accuracy",
+    "overall_accuracy",
+    "question_score",
+    "exact_match",
+    "typed_match",
+)
 """Rows that say whether a reply is correct, if every question has the value 0 or 1."""
 
 
@@ -127,16 +133,16 @@ def model_numbers(reported_run: ReportedRun) -> Iterator[ModelNumbers]:
             better=number.better,
             by_benchmark=_benchmark_shares(model_row),
             over=number.over,
-            counts_replies=_counts_replies(model_row),
+            counts_replies=_is_share_of_questions(model_row),
             scope=_option_scope(reported_run),
             unaveraged_metrics=number.detail if number.estimate.value is None else "",
             share_in_file=_contradicting_file_accuracy(model_row),
         )
 
 
-FAR_APART = 0.1
+CONTRADICTING_DIFFERENCE = 0.1
 """How far the share that a file calls right has to be from the headline to contradict it."""
-NEARLY_ALL = 0.95
+MIN_JUDGED_SHARE = 0.95
 """The share of the replies that a file has to judge for its verdicts to say something of the headline."""
 
 
@@ -156,18 +162,18 @@ def _contradicting_file_accuracy(model_row: ModelMethodRow) -> float | None:
     [result] = model_row.headlines.values()
     scored = model_row.reported_run.benchmark(result.benchmark)
     is_comparable = result.unit == SHARE and result.better == "higher"
-    if scored is None or not is_comparable or result.metric == RECORDED:
+    if scored is None or not is_comparable or result.metric == RECORDED_VERDICT:
         return None
 
     answered = [prediction for prediction in scored.predictions if not prediction.error]
     verdicts = [prediction.verdict for prediction in answered if prediction.verdict is not None]
-    if not verdicts or len(verdicts) < NEARLY_ALL * len(answered):
+    if not verdicts or len(verdicts) < MIN_JUDGED_SHARE * len(answered):
         return None
     file_accuracy = sum(verdicts) / len(verdicts)
     if file_accuracy in (0.0, 1.0):  # such verdicts say whether requests succeeded
         return None
     difference = abs(file_accuracy - headline.estimate.value)
-    return file_accuracy if difference >= FAR_APART else None
+    return file_accuracy if difference >= CONTRADICTING_DIFFERENCE else None
 
 
 def _overall_estimate(model_row: ModelMethodRow, metric: str) -> Estimate | None:
@@ -175,10 +181,11 @@ def _overall_estimate(model_row: ModelMethodRow, metric: str) -> Estimate | None
     return None if number is None else number.estimate
 
 
-def _counts_replies(model_row: ModelMethodRow) -> bool:
-    """Return whether a number is simply the share of questions that a model answered correctly.
+def _is_share_of_questions(model_row: ModelMethodRow) -> bool:
+    """Return whether the headline of a model is simply the share of questions that it answered correctly.
 
     That is so if each question has one reply, which is either right or wrong, and if all questions have equal weight.
+    Then a sentence can say `A answers 62.5% of the questions correctly`.
     """
     rows = list(model_row.headlines.values())
     if len(rows) > 1:
@@ -186,7 +193,7 @@ def _counts_replies(model_row: ModelMethodRow) -> bool:
         if mean is None or mean.over != "questions":
             return False
     for row in rows:
-        if row.unit != SHARE or row.metric not in COUNTED_METRICS:
+        if row.unit != SHARE or row.metric not in RIGHT_OR_WRONG_METRICS:
             return False
         if labelled_declaration(row.protocol).n_unbiased != 1:
             return False

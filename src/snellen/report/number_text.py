@@ -10,7 +10,7 @@ DASH = "—"
 """The text of an empty cell."""
 SHARE_POINTS = "points of a share"
 """Unit of the difference of two shares."""
-LETTERS = 28
+MAX_LABEL_LETTERS = 28
 """Longest label in a chart, in characters."""
 
 
@@ -164,7 +164,7 @@ def decimal_text(value: float, digits: int) -> str:
     return f"{rounded:.{digits}f}"
 
 
-def shorten(label: str, letters: int = LETTERS) -> str:
+def shorten(label: str, letters: int = MAX_LABEL_LETTERS) -> str:
     """Cut a label to at most some number of characters. If it was cut, its last character is an ellipsis.
 
     Examples:

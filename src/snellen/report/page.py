@@ -35,7 +35,7 @@ from snellen.report.figures import report_figures
 from snellen.report.findings import findings
 from snellen.report.latex import latex_report
 from snellen.report.markdown import markdown_report, markdown_tables
-from snellen.report.page_table import FOLDED
+from snellen.report.page_table import ROWS_BEFORE_FOLD
 from snellen.report.paired_tables import compare_reported_runs, standard_comparison, tables_of
 from snellen.report.rendering import offline_document, report_asset
 from snellen.report.report_section import ReportSection
@@ -52,11 +52,11 @@ from snellen.report.sample_cards import sample_card
 from snellen.report.samples import OUTCOMES, Gallery, choose_gallery
 from snellen.scoring.scored_run import ScoredRun, flat_row
 
-MOST_NAMES = 6
+MAX_HEADING_NAMES = 6
 """Greatest number of runs that the heading names."""
 
 
-FIGURES = {
+FIGURES_BY_SECTION = {
     "summary": (("", "headline"),),
     "training": (("", "training"),),
     "stability": (("", "instability"), ("By template", "templates")),
@@ -75,9 +75,9 @@ FIGURES = {
     "cost": (("", "cost"),),
 }
 """Figures above the tables of each section, with their headings. `_dimension_figures` adds those of dimensions."""
-FOLDED_TABLES = ("dimensions", "parts")
+SECTIONS_WITH_FOLDED_TABLES = ("dimensions", "parts")
 """Sections whose tables are folded, each under its title."""
-FOLDS: dict[str, Fold] = {"summary": "none", "dimensions": "open", "training": "open"}
+FOLD_BY_SECTION: dict[str, Fold] = {"summary": "none", "dimensions": "open", "training": "open"}
 """Initial state of the sections that are not folded."""
 
 
@@ -117,7 +117,7 @@ def _head(reported_runs: Sequence[ReportedRun], sentences: Sequence[str]) -> Pag
 
     names = tuple(reported_run.label for reported_run in reported_runs)
     count_text = ""
-    if len(names) > MOST_NAMES:
+    if len(names) > MAX_HEADING_NAMES:
         count_text = f"{len(names)} runs"
         names = ()
     facts = _head_facts(reported_runs)
@@ -175,7 +175,7 @@ def _sections(
             blocks.append(_samples(reported_runs, gallery))
         if anchor == "dimensions":
             blocks += _dimension_figures(figures)
-        for heading, name in FIGURES.get(anchor, ()):
+        for heading, name in FIGURES_BY_SECTION.get(anchor, ()):
             blocks += _figure(heading, figures[name])
 
         table_kind: Kind = "matrix"
@@ -183,13 +183,13 @@ def _sections(
         if anchor == "summary":
             blocks.append(SentencesBlock(tuple(sentences)))
             table_kind = "summary"
-            if len(method_rows(reported_runs)) > FOLDED:
+            if len(method_rows(reported_runs)) > ROWS_BEFORE_FOLD:
                 table_views = _best_first(reported_runs)
-        table_fold: Fold = "folded" if anchor in FOLDED_TABLES else "none"
+        table_fold: Fold = "folded" if anchor in SECTIONS_WITH_FOLDED_TABLES else "none"
         for table in section.tables(table_views):
             linked = replace(table, samples=sample_queries)
             blocks.append(TableBlock(linked, table_kind, table_fold))
-        fold = FOLDS.get(anchor, "folded")
+        fold = FOLD_BY_SECTION.get(anchor, "folded")
         sections.append(PageSection(anchor, section.title, tuple(blocks), section.lead, fold))
     return sections
 

@@ -12,9 +12,9 @@ from snellen.records import Estimate
 from snellen.report.number_text import figure_parts
 from snellen.report.table import Cell, NumberCell, Table, footnote_of
 
-FOLDED = 10
-"""Rows of a long table that are shown before the others are unfolded. Three more rows are not worth folding."""
-WIDE = 7
+ROWS_BEFORE_FOLD = 10
+"""Rows of a long table that are shown before the reader unfolds the others."""
+WIDE_TABLE_COLUMNS = 7
 """Least number of columns of numbers in which an interval may take two lines, so that seven models fit side by side."""
 
 
@@ -84,8 +84,8 @@ def page_table(table: Table, *, on_page: bool = False) -> PageTable:
     """
     n_rows = len(table.rows)
     n_open = n_rows
-    if on_page and n_rows > FOLDED + 3:
-        n_open = FOLDED
+    if on_page and n_rows > ROWS_BEFORE_FOLD + 3:  # up to three more rows are not worth folding
+        n_open = ROWS_BEFORE_FOLD
     footnotes = table.footnotes()
     rows = tuple(_row_cells(table, index, footnotes, n_open) for index in range(n_rows))
     head = _head_rows(table)
@@ -99,7 +99,7 @@ def page_table(table: Table, *, on_page: bool = False) -> PageTable:
         folded=rows[n_open:],
         notes=table.all_notes,
         footnotes=tuple((number, note) for note, number in footnotes.items()),
-        is_wide=len(table.header) - table.label_columns >= WIDE,
+        is_wide=len(table.header) - table.label_columns >= WIDE_TABLE_COLUMNS,
     )
 
 

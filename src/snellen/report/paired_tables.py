@@ -38,10 +38,18 @@ from snellen.report.number_text import (
     percent_text,
 )
 from snellen.report.reported_runs import ReportedRun, uses_first_presentation_only
-from snellen.report.table import FEW_GROUPS, AbsentCell, Cell, Column, NumberCell, Table, tabulate
+from snellen.report.table import (
+    MIN_RELIABLE_GROUPS,
+    AbsentCell,
+    Cell,
+    Column,
+    NumberCell,
+    Table,
+    tabulate,
+)
 from snellen.scoring.scored_run import ScoredRun
 
-CORRECTIONS = {"holm": "by Holm", "bh": "by Benjamini and Hochberg"}
+CORRECTION_NAMES = {"holm": "by Holm", "bh": "by Benjamini and Hochberg"}
 Comparisons = Mapping[str, ComparedRuns | SnellenError]
 """The comparison of the runs of each scoring convention, or the error that prevents it."""
 
@@ -119,8 +127,9 @@ def comparison_tables(comparison: Comparison, first: str = "") -> list[Table]:
 
     Args:
         comparison: The comparison.
-        first: Label of the run to compare with each other run. By default all compared pairs are shown. The p-values
-            are corrected for all pairs in either case.
+        first: Label of the run to compare with each other run. Each difference is then that run minus the other one.
+            By default all compared pairs are shown as they are. The p-values are corrected for all pairs in either
+            case.
     """
     single: list[PairedDifference] = []
     means: list[PairedDifference] = []
@@ -308,7 +317,7 @@ def _correction_text(comparison: Comparison) -> str:
     if len(methods) > 1:
         kinds += "; by each method apart"
 
-    text = f"corrected {CORRECTIONS[comparison.correction]} for {family} ({kinds})"
+    text = f"corrected {CORRECTION_NAMES[comparison.correction]} for {family} ({kinds})"
     n_instruments = len(comparison.instruments)
     if has_many_runs and 0 < n_instruments < len(comparison.labels):
         text += (
@@ -376,8 +385,9 @@ def needed_questions_text(difference: PairedDifference) -> str:
     estimate = difference.difference
     if estimate.value is None or not estimate.n:
         return DASH
-    is_certain = not estimate.stderr
-    if is_certain and estimate.value:
+    # Without a standard error the difference is the same in every question, and needs no more of them.
+    has_no_variance = not estimate.stderr
+    if has_no_variance and estimate.value:
         return DASH
     if difference.needed is None or difference.needed > MAX_NEEDED_RATIO * estimate.n:
         return NO_DIFFERENCE
@@ -385,7 +395,7 @@ def needed_questions_text(difference: PairedDifference) -> str:
     is_undecided = p is not None and p >= LEVEL
     if is_undecided and difference.needed <= estimate.n:
         return f"more than {estimate.n:,}"
-    if estimate.groups < FEW_GROUPS:
+    if estimate.groups < MIN_RELIABLE_GROUPS:
         return f"at least {difference.needed:,}"
     return f"{difference.needed:,}"
 

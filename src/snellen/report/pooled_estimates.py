@@ -19,9 +19,9 @@ from snellen.records import Estimate, Prediction, Sample
 from snellen.report.reported_runs import ModelMethodRow
 from snellen.scoring.scored_run import ScoredBenchmark
 
-MOST_VALUES = 12
+MAX_TAG_VALUES = 12
 """A tag with more values than this identifies rather than groups."""
-ORDERED = ("easy", "medium", "hard")
+DIFFICULTY_LEVELS = ("easy", "medium", "hard")
 OptionPosition = tuple[int, int]
 """Number of options shown, and position from 0."""
 
@@ -39,7 +39,7 @@ class PositionEstimates(Struct, frozen=True):
 
 
 def accuracy_by_tag(
-    model_row: ModelMethodRow, most_values: int = MOST_VALUES
+    model_row: ModelMethodRow, most_values: int = MAX_TAG_VALUES
 ) -> dict[str, dict[str, Estimate]]:
     """Return the accuracy for each value of each tag, over the questions of all benchmarks that have the tag.
 
@@ -170,12 +170,12 @@ def _protocols_with_accuracy(model_row: ModelMethodRow) -> Iterator[tuple[Scored
 
 def _tag_value_order(value: str) -> tuple[int, float, str]:
     """Return the sort key of a tag's value: easy, medium, hard; then numbers by size; then texts."""
-    if value in ORDERED:
-        return ORDERED.index(value), 0.0, value
+    if value in DIFFICULTY_LEVELS:
+        return DIFFICULTY_LEVELS.index(value), 0.0, value
     try:
-        return len(ORDERED), float(value), value
+        return len(DIFFICULTY_LEVELS), float(value), value
     except ValueError:
-        return len(ORDERED) + 1, 0.0, value
+        return len(DIFFICULTY_LEVELS) + 1, 0.0, value
 
 
 # --- pools of values -------------------------------------------------------------------------------------------------

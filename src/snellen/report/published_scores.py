@@ -20,7 +20,7 @@ from snellen.report.table import Cell, Column, NumberCell, Table, tabulate
 MODEL_COLUMNS = ("model", "models", "model_name", "model_id", "method", "name")
 BENCHMARK_COLUMNS = ("benchmark", "dataset", "task", "task_id", "benchmark_id", "dataset_id")
 SCORE_COLUMNS = ("score", "value", "accuracy", "result", "overall")
-MOST_UNMATCHED = 6
+MAX_LISTED_UNMATCHED = 6
 """Names of benchmarks without a run that are listed."""
 
 
@@ -158,9 +158,9 @@ def published_table(
     ]
     if unmatched:
         names = list(unmatched)
-        listed = ", ".join(names[:MOST_UNMATCHED])
-        if len(names) > MOST_UNMATCHED:
-            listed += f" and {len(names) - MOST_UNMATCHED} more"
+        listed = ", ".join(names[:MAX_LISTED_UNMATCHED])
+        if len(names) > MAX_LISTED_UNMATCHED:
+            listed += f" and {len(names) - MAX_LISTED_UNMATCHED} more"
         notes.append(f"Not in these runs: {listed}.")
     return tabulate("Published scores and runs", columns, rows, notes)
 

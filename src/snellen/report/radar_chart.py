@@ -132,13 +132,17 @@ def _axis_name(name: str, x: float, y: float, centre: ChartPoint) -> list[ChartT
         half = (len(name_words) + 1) // 2
         lines = [" ".join(name_words[:half]), " ".join(name_words[half:])]
 
-    # The text ends at the rim if it is above, begins there if it is below, and is centred if it is at the side.
-    direction = 0.0
-    if side == "middle":
-        direction = (y - centre[1]) / abs(centre[1] - y or 1)
-    rise = 6.5 * (len(lines) - 1) * (1 - direction) - 7 * direction
+    # The text ends at the rim if the axis points up, begins there if it points down, and is centred if it is at the side.
+    extra_lines = len(lines) - 1
+    line_height = 13.0
+    if side != "middle" or y == centre[1]:
+        rise = line_height / 2 * extra_lines
+    elif y < centre[1]:
+        rise = line_height * extra_lines + 7
+    else:
+        rise = -7.0
     texts: list[ChartText] = []
     for index, line in enumerate(lines):
-        baseline = y + 4 - rise + 13 * index
+        baseline = y + 4 - rise + line_height * index
         texts.append(ChartText(x, baseline, line, f"name {side}"))
     return texts

@@ -26,10 +26,10 @@ from snellen.report.rendering import offline_document
 from snellen.report.report_section import ReportSection
 from snellen.report.table import Column, Table, tabulate
 
-EXAMPLES = 2
+EXAMPLES_PER_CAUSE = 2
 """Number of examples of each cause."""
-TITLE = "Why the numbers differ"
-LONGEST = 160
+RECONCILIATION_TITLE = "Why the numbers differ"
+MAX_EXAMPLE_LETTERS = 160
 """Greatest number of characters of a text in an example."""
 
 
@@ -94,7 +94,7 @@ def bridge_summary(reconciliation: Reconciliation) -> list[str]:
 
 
 def examples(
-    reconciliation: Reconciliation, n_examples: int = EXAMPLES
+    reconciliation: Reconciliation, n_examples: int = EXAMPLES_PER_CAUSE
 ) -> list[tuple[str, list[Difference]]]:
     """Return the description of each cause with its first differences.
 
@@ -189,7 +189,7 @@ def as_markdown(reconciliation: Reconciliation) -> str:
     """Return a reconciliation as a section in Markdown."""
     sentences = [f"- {escape_markdown(sentence)}" for sentence in bridge_summary(reconciliation)]
     tables = markdown_tables(reconciliation_tables(reconciliation), 3)
-    return "\n".join([f"## {TITLE}", "", *sentences, "", *tables])
+    return "\n".join([f"## {RECONCILIATION_TITLE}", "", *sentences, "", *tables])
 
 
 def as_html(reconciliation: Reconciliation) -> str:
@@ -205,7 +205,7 @@ def as_html(reconciliation: Reconciliation) -> str:
     )
     title = f"{reconciliation.first_label} and {reconciliation.second_label}"
     blocks = tuple(TableBlock(table, "summary") for table in reconciliation_tables(reconciliation))
-    return offline_document(title, head, [PageSection("why", TITLE, blocks)])
+    return offline_document(title, head, [PageSection("why", RECONCILIATION_TITLE, blocks)])
 
 
 # --- in a report of runs ----------------------------------------------------------------------------------------------
@@ -215,7 +215,9 @@ def reconciliation_section(reconciliation: Reconciliation) -> ReportSection:
     """Return the section of a report that explains why another result on the same questions differs."""
     lead = f"from {reconciliation.first_label} to {reconciliation.second_label}"
     tables = reconciliation_tables(reconciliation)
-    return ReportSection("why", TITLE, lead, lambda reported_runs: tables, after="comparison")
+    return ReportSection(
+        "why", RECONCILIATION_TITLE, lead, lambda reported_runs: tables, after="comparison"
+    )
 
 
 def reconciliation_tables(reconciliation: Reconciliation) -> list[Table]:
@@ -279,13 +281,13 @@ def _points_text(change: Fraction) -> str:
 
 
 def _shorten(text: str | None, missing: str = "") -> str:
-    """Return a text on one line, cut after `LONGEST` characters; `missing` for None."""
+    """Return a text on one line, cut after `MAX_EXAMPLE_LETTERS` characters; `missing` for None."""
     if text is None:
         return missing
     one_line = " ".join(text.split())
-    if len(one_line) <= LONGEST:
+    if len(one_line) <= MAX_EXAMPLE_LETTERS:
         return one_line
-    return f"{one_line[: LONGEST - 4]} ..."
+    return f"{one_line[: MAX_EXAMPLE_LETTERS - 4]} ..."
 
 
 def _quoted(text: str | None) -> str:

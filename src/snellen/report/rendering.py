@@ -18,10 +18,10 @@ from msgspec import Struct
 
 from snellen.formats.shown_text import strip_controls
 from snellen.report.content import PageHead, PageSection
-from snellen.report.drawing import CHART_WIDTH, MARKS, ChartDrawing, series_class
+from snellen.report.drawing import CHART_WIDTH, SERIES_MARKS, ChartDrawing, series_class
 from snellen.report.number_text import DASH, decimal_text
 from snellen.report.page_table import figure_of, page_table
-from snellen.report.sample_cards import LONGEST, SIGNS
+from snellen.report.sample_cards import MAX_SHOWN_LETTERS, OUTCOME_SIGNS
 
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, BytecodeCache, Environment
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 TOKENS, CHART_STYLE, PAGE_STYLE = "tokens.css", "charts.css", "page.css"
 """Style sheets: colours in light and dark, charts, and the rest of a page."""
-FEW_NOTES = 3
+MAX_UNFOLDED_NOTES = 3
 """Notes of a table that are shown without folding. If there are more, they are folded."""
-PAPER = "text { font-family: Helvetica, Arial, 'Liberation Sans', sans-serif; }\n"
+PAPER_FONT_STYLE = "text { font-family: Helvetica, Arial, 'Liberation Sans', sans-serif; }\n"
 
 
 def templates(package: str = "snellen.report", **values: Any) -> Environment:
@@ -102,8 +102,13 @@ def template_environment(loader: BaseLoader, **values: Any) -> Environment:
     names = cast(dict[str, Any], environment.globals)
     filters = cast(dict[str, Any], environment.filters)
     names |= {"figure_of": figure_of, "page_table": page_table, "DASH": DASH}
-    names |= {"marks": MARKS, "series_class": series_class, "broad": CHART_WIDTH}
-    names |= {"signs": SIGNS, "longest": LONGEST, "few": FEW_NOTES, **values}
+    names |= {"marks": SERIES_MARKS, "series_class": series_class, "broad": CHART_WIDTH}
+    names |= {
+        "signs": OUTCOME_SIGNS,
+        "longest": MAX_SHOWN_LETTERS,
+        "few": MAX_UNFOLDED_NOTES,
+        **values,
+    }
     filters |= {
         "coded": _with_code_marks,
         "pixels": _pixels,
@@ -158,7 +163,7 @@ def style_for_paper() -> str:
         return value_by_variable[use[1]]
 
     chart_style = report_asset(CHART_STYLE)
-    return PAPER + re.sub(r"var\((--[\w-]+)\)", value_of_variable, chart_style)
+    return PAPER_FONT_STYLE + re.sub(r"var\((--[\w-]+)\)", value_of_variable, chart_style)
 
 
 def report_asset(name: str) -> str:

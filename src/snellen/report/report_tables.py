@@ -15,7 +15,7 @@ from snellen.report.count_tables import count_tables
 from snellen.report.headline_table import headline_by_model, headline_table, side_table
 from snellen.report.letters import letter_tables
 from snellen.report.matrix_tables import benchmark_tables, dimension_tables, slice_tables
-from snellen.report.page_table import WIDE
+from snellen.report.page_table import WIDE_TABLE_COLUMNS
 from snellen.report.paired_tables import Comparisons, compare_reported_runs, paired_tables
 from snellen.report.provenance_tables import provenance_tables
 from snellen.report.report_section import ReportSection, with_registered_sections
@@ -28,7 +28,7 @@ from snellen.report.training_curves import training_tables
 
 def _result_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     """Return the headlines, with models as rows if there are too many for columns, and numbers next to them."""
-    if len(method_rows(reported_runs)) > WIDE:
+    if len(method_rows(reported_runs)) > WIDE_TABLE_COLUMNS:
         tables = [headline_by_model(reported_runs)]
     else:
         tables = [headline_table(reported_runs)]

@@ -188,7 +188,7 @@ def count_rotations(run: ScoredRun) -> RotationCounts | None:
 # --- runs in a report -----------------------------------------------------------------------------------------------------------
 
 
-CHOICE_ROWS = tuple(
+CHOICE_METRIC_NAMES = tuple(
     row.name for metric in CHOICE_METRICS for row in metric.rows if not row.secondary_to
 )
 """Metric rows of every question with options, in the order of the tables."""
@@ -216,15 +216,20 @@ def describe_average(n_benchmarks: int, averaged_over: str) -> str:
     return f"on average over {of_dimensions}{n_benchmarks} benchmarks"
 
 
-OF_UNBIASED = ("accuracy", "hit_rate", "unparsed_rate")
+METRICS_OVER_UNBIASED = ("accuracy", "hit_rate", "unparsed_rate")
 """Rows computed over unbiased presentations, which do not depend on earlier replies."""
 
 
 def uses_first_presentation_only(metric: str, protocol: str) -> bool:
-    """Return whether a row covers only the first of several presentations of each question."""
+    """Return whether a metric covers only the first of several presentations of each question.
+
+    A protocol that stops a question after its first wrong reply repeats only questions that were answered correctly.
+    Only the first presentation is unbiased by that, so metrics such as accuracy leave out the others.
+    """
     declaration = labelled_declaration(protocol)
     is_repeated = declaration.presentations != 1
-    return metric in OF_UNBIASED and declaration.unbiased == (0,) and is_repeated
+    is_first_only = declaration.unbiased == (0,)  # indices of the unbiased presentations
+    return metric in METRICS_OVER_UNBIASED and is_first_only and is_repeated
 
 
 ResultKey = tuple[str, str, str, str, str]
@@ -302,6 +307,20 @@ class ReportedRun(Struct, frozen=True, dict=True):
                 rows.append(ModelMethodRow(self, method, tuple(protocols)))
         return rows
 
+    def find_result(
+        self, protocol: str, metric: str, benchmark: str, dimension: str = "", slice_name: str = ""
+    ) -> Result | None:
+        """Return the result of a protocol in a metric; None if the run has no such result.
+
+        Args:
+            protocol: The protocol, or a method (generation or likelihood) for the headline of the run.
+            metric: Name of the metric row.
+            benchmark: The benchmark, or `*` for a mean over benchmarks.
+            dimension: The ability dimension of a mean over benchmarks, or `*` for all dimensions.
+            slice_name: The part of the benchmark, such as `level=hard`; empty for all its questions.
+        """
+        return self.results_by_key.get((protocol, metric, benchmark, dimension, slice_name))
+
     def benchmark(self, name: str) -> ScoredBenchmark | None:
         """Return the benchmark of that name, or None if the run has no such benchmark."""
         return next((scored for scored in self.run.benchmarks if scored.spec.name == name), None)
@@ -352,7 +371,7 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
     @property
     def headline(self) -> Result | None:
         """The headline of the run: the mean of those of its benchmarks."""
-        return self.reported_run.results_by_key.get((self.method, HEADLINE, OVERALL, OVERALL, ""))
+        return self.reported_run.find_result(self.method, HEADLINE, OVERALL, dimension=OVERALL)
 
     @cached_property
     def chances(self) -> Mapping[str, float]:
@@ -403,9 +422,11 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
     def lookup(
         self, metric: str, benchmark: str, dimension: str = "", slice_name: str = ""
     ) -> HeadlineEstimate | None:
-        """Return an estimate from the protocol that has values for most benchmarks.
+        """Return the number of this model in a metric.
 
-        If several protocols have equally many, the most preferred one is used.
+        A run may have used several protocols. The number is from the protocol that has values of the metric for most
+        benchmarks, or from the preferred one of several with equally many. If the run is scored as in a paper, the
+        paper's metric may take the place of the given one.
 
         Args:
             metric: Name of the metric row.
@@ -419,8 +440,8 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
         metric = self.reported_run.substitutes.get(metric, metric)
         counts = self.reported_run.benchmark_counts
         for protocol in sorted(self.protocols, key=lambda label: -counts[label, metric]):
-            result = self.reported_run.results_by_key.get(
-                (protocol, metric, benchmark, dimension, slice_name)
+            result = self.reported_run.find_result(
+                protocol, metric, benchmark, dimension, slice_name
             )
             if result is not None:
                 return self._with_secondary(result, protocol, metric, dimension)
@@ -435,12 +456,11 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
         estimate before its correction. They are left out if they are equal to the estimate, which is so unless a reply is
         missing or unparsed.
         """
-        results = self.reported_run.results_by_key
 
         def find(metric_row: MetricRow) -> Result | None:
             """Return the result of another metric for the same protocol, benchmark and slice."""
-            return results.get(
-                (protocol, metric_row.name, result.benchmark, dimension, result.slice)
+            return self.reported_run.find_result(
+                protocol, metric_row.name, result.benchmark, dimension, result.slice
             )
 
         secondary: list[tuple[str, Estimate]] = []

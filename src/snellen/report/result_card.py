@@ -16,7 +16,7 @@ from snellen.formats.whole_files import write_in_form
 from snellen.metrics.declaration import declared_row
 from snellen.protocols.base import first_pass_of
 from snellen.records import Result
-from snellen.report.latex import OPENING, latex_table
+from snellen.report.latex import PACKAGES_COMMENT, latex_table
 from snellen.report.markdown import markdown_tables
 from snellen.report.number_text import metric_title
 from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, cell_text, tabulate
@@ -24,9 +24,9 @@ from snellen.report.terminal import table_text
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
 
 ACCURACY = "accuracy"
-OWN_MARK = "*"
+NOT_REPRODUCED_MARK = "*"
 """Stands behind the name of a benchmark whose printed figures were not reproduced."""
-PART_MARK = "†"
+PARTLY_REPRODUCED_MARK = "†"
 """Mark after the name of a benchmark if only some of its published numbers could be reproduced."""
 
 
@@ -66,12 +66,14 @@ class ResultCard(Struct, frozen=True):
         for model in self.models:
             columns.append(_model_column(model))
         notes = ["Intervals cover the true value with 95% confidence."]
-        if any(row.benchmark.endswith(OWN_MARK) for row in self.rows):
+        if any(row.benchmark.endswith(NOT_REPRODUCED_MARK) for row in self.rows):
             notes.append(
-                f"{OWN_MARK} {OWN_NUMBER}: no printed figure of this benchmark was reproduced."
+                f"{NOT_REPRODUCED_MARK} {OWN_NUMBER}: no printed figure of this benchmark was reproduced."
             )
-        if any(row.benchmark.endswith(PART_MARK) for row in self.rows):
-            notes.append(f"{PART_MARK} Not every printed figure of this benchmark was reproduced.")
+        if any(row.benchmark.endswith(PARTLY_REPRODUCED_MARK) for row in self.rows):
+            notes.append(
+                f"{PARTLY_REPRODUCED_MARK} Not every printed figure of this benchmark was reproduced."
+            )
         return tabulate("Results", columns, self.rows, notes)
 
     @property
@@ -88,7 +90,7 @@ class ResultCard(Struct, frozen=True):
 
     def to_latex(self) -> str:
         """Return the card as a float in LaTeX, for a paper that uses booktabs."""
-        return OPENING + latex_table(self.table)
+        return PACKAGES_COMMENT + latex_table(self.table)
 
     def save(self, path: str | Path) -> Path:
         """Write the card as the suffix says, .md or .tex, and return the path. Raises DataError for another suffix."""
@@ -177,9 +179,9 @@ def _title(scored: ScoredBenchmark) -> str:
     if number is None:
         return title
     if not number.is_reproduced:
-        return title + OWN_MARK
+        return title + NOT_REPRODUCED_MARK
     if number.n_reproduced < len(number.reproductions):
-        return title + PART_MARK
+        return title + PARTLY_REPRODUCED_MARK
     return title
 
 

@@ -34,13 +34,13 @@ from snellen.report.number_text import (
 )
 from snellen.report.samples import Gallery, GalleryEntry, Outcome, outcome_of
 
-LONGEST = 4000
+MAX_SHOWN_LETTERS = 4000
 """Longest text that a page shows, in characters."""
-LONGEST_CHIP = 60
+MAX_CHIP_LETTERS = 60
 """Longest text that the chip of a presentation shows, in characters."""
-REFERENCES = 6
+MAX_SHOWN_REFERENCES = 6
 """Reference answers that a page shows."""
-SIGNS: dict[Outcome, str] = {
+OUTCOME_SIGNS: dict[Outcome, str] = {
     "right": "✓",
     "right so far": "…",
     "wrong": "✗",
@@ -245,7 +245,7 @@ def _presentations(entry: GalleryEntry, options: Sequence[str]) -> tuple[Present
         if prediction.text is None:
             text = prediction.reason or ""
         else:
-            text = shorten(prediction.text, LONGEST_CHIP)
+            text = shorten(prediction.text, MAX_CHIP_LETTERS)
         chip = PresentationChip(
             outcome_of(prediction, entry.answer, None, is_verdict=False),
             option,
@@ -460,5 +460,5 @@ def shown_correct_answer(answer: Answer | None, options: Sequence[str]) -> Corre
         return None
     if answer.options:
         return CorrectAnswer(tuple(options[index] for index in answer.options))
-    has_more = len(answer.texts) > REFERENCES
-    return CorrectAnswer(answer.texts[:REFERENCES], is_quoted=True, has_more=has_more)
+    has_more = len(answer.texts) > MAX_SHOWN_REFERENCES
+    return CorrectAnswer(answer.texts[:MAX_SHOWN_REFERENCES], is_quoted=True, has_more=has_more)

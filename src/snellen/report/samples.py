@@ -34,7 +34,7 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 A text reply that is neither right nor wrong is `scored`. A question whose replies are right but incomplete is `right so
 far`.
 """
-_CORRECT: tuple[Outcome, ...] = ("right", "right so far")
+_RIGHT_OUTCOMES: tuple[Outcome, ...] = ("right", "right so far")
 
 ResponseKey = tuple[str, str, int]
 """Protocol, sample id and turn of a question."""
@@ -53,14 +53,14 @@ class GalleryLimits(Struct, frozen=True):
     """Bytes of all image files; base64 takes a third more."""
 
 
-DEFAULT = GalleryLimits()
-CROWDED = GalleryLimits(entries=160, image_bytes=250_000)
+DEFAULT_LIMITS = GalleryLimits()
+CROWDED_PAGE_LIMITS = GalleryLimits(entries=160, image_bytes=250_000)
 """Limits of a page whose tables and charts take most of the 5 MB that can be sent by mail."""
-MOST_SAMPLES = 20_000
+MAX_SAMPLES_TO_CHOOSE_FROM = 20_000
 """Up to this many samples, all samples of a benchmark may be shown."""
-RANDOM_PART = 2_000
+RANDOM_PART_SIZE = 2_000
 """Samples of a larger benchmark from which the shown ones are chosen."""
-MOST_CELLS = 300
+CROWDED_PAGE_CELLS = 300
 """From this many pairs of a model and a benchmark on, a page is crowded."""
 
 
@@ -123,7 +123,8 @@ def choose_gallery(
 ) -> Gallery:
     """Choose the sample questions that a report shows, and read their prompts, replies and images.
 
-    Each combination of a model and a benchmark gets an equal number of samples, wrongly answered ones first.
+    Each pair of a model and a benchmark (a cell) gets an equal share of the places on the page. At most a quarter of
+    them is for questions that were answered correctly. Other outcomes, such as wrong or unparsed replies, come first.
 
     Args:
         reported_runs: The runs of the report.
@@ -131,7 +132,7 @@ def choose_gallery(
     """
     n_cells = max(sum(len(reported_run.run.benchmarks) for reported_run in reported_runs), 1)
     if limits is None:
-        limits = DEFAULT if n_cells < MOST_CELLS else CROWDED
+        limits = DEFAULT_LIMITS if n_cells < CROWDED_PAGE_CELLS else CROWDED_PAGE_LIMITS
     n_per_cell = max(limits.entries // n_cells, 1)
     most_right = min(limits.right, n_per_cell // 4)
     most_not_right = min(limits.not_right, n_per_cell - most_right)
@@ -142,7 +143,7 @@ def choose_gallery(
         for scored in reported_run.run.benchmarks:
             included_ids = random_part(scored)
             entries = list(question_entries(model, scored, included_ids))
-            chosen.extend(_pick(entries, most_not_right, most_right))
+            chosen.extend(_pick_shown(entries, most_not_right, most_right))
             if included_ids is None:
                 left_out_counts.update(entry.outcome for entry in entries)
             else:
@@ -219,10 +220,10 @@ def question_outcome(outcomes: Sequence[Outcome], sample: Sample, declared: Decl
 
 def random_part(scored: ScoredBenchmark) -> frozenset[str] | None:
     """Return the identifiers of some random samples of a large benchmark, or None for all samples of a smaller one."""
-    if len(scored.samples) <= MOST_SAMPLES:
+    if len(scored.samples) <= MAX_SAMPLES_TO_CHOOSE_FROM:
         return None
     rng = rng_for(scored.spec.name, "gallery")
-    return frozenset(rng.sample(sorted(scored.samples), RANDOM_PART))
+    return frozenset(rng.sample(sorted(scored.samples), RANDOM_PART_SIZE))
 
 
 def _all_outcomes(scored: ScoredBenchmark) -> Iterator[Outcome]:
@@ -316,12 +317,14 @@ def question_entries(
         )
 
 
-def _pick(
+def _pick_shown(
     entries: Sequence[GalleryEntry], most_not_right: int, most_right: int
 ) -> list[GalleryEntry]:
     """Choose some questions of one model on one benchmark to be shown.
 
-    Protocols and outcomes take turns. Among open questions, those with low scores come first.
+    Questions are sorted into buckets, one for each outcome and protocol. Buckets take turns: one question of each, then
+    a second one of each. Open questions that are neither right nor wrong come in the order of their scores, the lowest
+    first. Each chosen question gets its position in the choice as its `rank`.
 
     Args:
         entries: All questions.
@@ -339,7 +342,7 @@ def _pick(
         outcome = OUTCOMES[outcome_index]
         if outcome == "scored":
             bucket.sort(key=_first_value)
-        if outcome in _CORRECT:
+        if outcome in _RIGHT_OUTCOMES:
             right.append(bucket)
         else:
             not_right.append(bucket)

@@ -15,7 +15,7 @@ from snellen.records import Estimate
 from snellen.report.number_text import decimal_text, metric_title, number_text, value_text
 from snellen.scoring.published_means import PUBLISHED_MEAN, QUESTION_SCORE
 
-MOST_NAMES = 3
+MAX_LISTED_NAMES = 3
 """More names than this are counted."""
 NO_INTERVAL = "too few images for an interval"
 
@@ -28,9 +28,9 @@ def review_advice() -> str:
 def name_list(names: Sequence[str]) -> str:
     """Join names as in a sentence: `A, B and C`. If there are many, the others are counted: `A, B, C and 4 more`."""
     listed = list(names)
-    n_unlisted = len(names) - MOST_NAMES
+    n_unlisted = len(names) - MAX_LISTED_NAMES
     if n_unlisted > 1:
-        listed = [*names[:MOST_NAMES], f"{n_unlisted} more"]
+        listed = [*names[:MAX_LISTED_NAMES], f"{n_unlisted} more"]
     if len(listed) < 2:
         return "".join(listed)
     return f"{', '.join(listed[:-1])} and {listed[-1]}"
@@ -40,7 +40,7 @@ def some_dimensions(titles: Sequence[str], count: int) -> str:
     """Return dimensions by name, or how many of `count`: `spatial understanding`, `5 of 8 dimensions`."""
     if len(titles) == count:
         return "any dimension"
-    if len(titles) < MOST_NAMES:
+    if len(titles) < MAX_LISTED_NAMES:
         return name_list(titles)
     return f"{len(titles)} of {count} dimensions"
 
@@ -64,7 +64,7 @@ def ranked_values(numbers: Sequence[tuple[str, Estimate | None]], unit: str) -> 
             values.append((estimate.value, name, estimate))
     values.sort(key=lambda entry: -entry[0])
 
-    is_long = len(values) > MOST_NAMES
+    is_long = len(values) > MAX_LISTED_NAMES
     listed = [values[0], values[-1]] if is_long else values
     texts: list[str] = []
     for _, name, estimate in listed:

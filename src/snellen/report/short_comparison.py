@@ -28,7 +28,7 @@ from snellen.report.paired_tables import (
 )
 from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, tabulate
 
-MOST_ROWS = 14
+MAX_SHOWN_ROWS = 14
 """Rows of the table; the verdict, the notes and the advice have room besides."""
 
 
@@ -61,11 +61,11 @@ def _table_of_two(comparison: Comparison) -> Table:
         *_number_columns(first, second),
     ]
     notes = [_difference_note(comparison, f"{first} minus {second}")]
-    n_hidden = len(single) - MOST_ROWS
+    n_hidden = len(single) - MAX_SHOWN_ROWS
     if n_hidden > 0:
         notes.append(f"{n_hidden} more benchmarks: {_all_tables()}.")
     notes += _exclusion_notes(comparison)
-    return tabulate("Comparison", columns, [*single[:MOST_ROWS], *means], notes)
+    return tabulate("Comparison", columns, [*single[:MAX_SHOWN_ROWS], *means], notes)
 
 
 def _table_of_many(comparison: Comparison) -> Table:
@@ -85,11 +85,11 @@ def _table_of_many(comparison: Comparison) -> Table:
         *_number_columns("its number", first),
     ]
     notes = [_difference_note(comparison, f"each run minus {first}")]
-    n_hidden = len(differences) - MOST_ROWS
+    n_hidden = len(differences) - MAX_SHOWN_ROWS
     if n_hidden > 0:
         notes.append(f"{n_hidden} more rows: {_all_tables()}.")
     notes += _exclusion_notes(comparison)
-    return tabulate("Comparison", columns, differences[:MOST_ROWS], notes)
+    return tabulate("Comparison", columns, differences[:MAX_SHOWN_ROWS], notes)
 
 
 def _broadest_differences(differences: Sequence[PairedDifference]) -> list[PairedDifference]:

@@ -23,7 +23,7 @@ from snellen.scoring.scored_run import ScoredBenchmark
 
 MAX_DISTINCT_ANSWERS = 10
 """Different correct answers up to which each has a row of its own."""
-UNCOUNTED = "no value: there are no replies, or a model does not report token counts"
+NO_COST_REASON = "no value: there are no replies, or a model does not report token counts"
 STEPS_NOTE = (
     "Unknown: no answer could be parsed, or the last round had none; scored as wrong. Rounds, requests "
     "and tokens are means over questions; tokens include the input and output of all models."
@@ -105,8 +105,7 @@ def _headline_cell(row: _StepRow) -> Cell:
     headline_metric = leading_headline(row.scored)
     # A run that is scored as in a paper may replace the metric by the paper's.
     metric = row.reported_run.substitutes.get(headline_metric, headline_metric)
-    key = (row.protocol, metric, row.scored.spec.name, "", "")
-    result = row.reported_run.results_by_key.get(key)
+    result = row.reported_run.find_result(row.protocol, metric, row.scored.spec.name)
     if result is None or result.estimate.value is None:
         return AbsentCell("no question was scored; see the counts")
     return NumberCell(result.unit, result.estimate)
@@ -144,10 +143,9 @@ def _cost_cell(row: _StepRow, metric: str) -> Cell:
     if not _has_steps(row.protocol):
         sends_one_request = labelled_declaration(row.protocol).presentations == 1
         return "1" if metric == "requests_used" and sends_one_request else DASH
-    key = (row.protocol, metric, row.scored.spec.name, "", "")
-    result = row.reported_run.results_by_key.get(key)
+    result = row.reported_run.find_result(row.protocol, metric, row.scored.spec.name)
     if result is None or result.estimate.value is None:
-        return AbsentCell(UNCOUNTED)
+        return AbsentCell(NO_COST_REASON)
     return NumberCell(declared_row(metric).unit, result.estimate)
 
 

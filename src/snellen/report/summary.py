@@ -31,9 +31,9 @@ from snellen.report.reported_runs import (
 from snellen.report.table import AbsentCell, Column, NumberCell, Table, tabulate
 from snellen.scoring.scored_run import ScoredRun
 
-METRICS = ("accuracy", "circular_accuracy", "instability", "hit_rate", "unparsed_rate")
+SUMMARY_METRICS = ("accuracy", "circular_accuracy", "instability", "hit_rate", "unparsed_rate")
 """Metric rows of the summary, in the order of its columns."""
-WEIGHTS = {
+WEIGHT_DESCRIPTIONS = {
     "benchmarks": "unweighted means over benchmarks",
     "questions": "over all questions, with equal weights",
 }
@@ -108,7 +108,7 @@ def summary(reported_runs: Sequence[ReportedRun]) -> Table:
     ]
     table = tabulate("Questions with options", columns, rows, notes)
     # Notes explain the metrics first, then the other columns.
-    hints = {metric_title(metric): metric_meaning(metric) for metric in METRICS}
+    hints = {metric_title(metric): metric_meaning(metric) for metric in SUMMARY_METRICS}
     return replace(table, hints={**hints, **table.hints})
 
 
@@ -121,7 +121,8 @@ def _metric_column(
 def _summary_row(model_row: ModelMethodRow) -> SummaryRow:
     """Return the summary of a model under one method: its main numbers, and the questions that they lack."""
     cells = {
-        metric: summary_cell(model_row, metric, model_row.overall(metric)) for metric in METRICS
+        metric: summary_cell(model_row, metric, model_row.overall(metric))
+        for metric in SUMMARY_METRICS
     }
     accuracy = model_row.overall("accuracy")
     estimate = None if accuracy is None else accuracy.estimate
@@ -188,8 +189,8 @@ def _accuracies(reported_runs: Sequence[ReportedRun]) -> dict[str, HeadlineEstim
 def _weights_text(reported_runs: Sequence[ReportedRun]) -> str:
     """Return what has equal weight in the accuracies: `unweighted means over benchmarks`."""
     weighted = {accuracy.over for accuracy in _accuracies(reported_runs).values()}
-    texts = [text for unit, text in WEIGHTS.items() if unit in weighted]
-    return " or ".join(texts) or WEIGHTS["benchmarks"]
+    texts = [text for unit, text in WEIGHT_DESCRIPTIONS.items() if unit in weighted]
+    return " or ".join(texts) or WEIGHT_DESCRIPTIONS["benchmarks"]
 
 
 def _coverage_notes(reported_runs: Sequence[ReportedRun]) -> list[str]:
@@ -289,7 +290,7 @@ def _source_notes(reported_runs: Sequence[ReportedRun]) -> list[str]:
     for model_row in method_rows(reported_runs):
         titles_by_protocol: dict[str, list[str]] = defaultdict(list)
         first_only: list[str] = []
-        for metric in METRICS:
+        for metric in SUMMARY_METRICS:
             number = model_row.overall(metric)
             if number is None:
                 continue

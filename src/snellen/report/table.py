@@ -19,9 +19,9 @@ from snellen.report.number_text import (
     unit_of_difference,
 )
 
-FEW_GROUPS = 10
-FEW_GROUPS_NOTE = f"fewer than {FEW_GROUPS} images (or dialogues, or questions without an image): the interval is unreliable"
-LIKE_OTHERS = "Scores assume that missing questions are missing completely at random."
+MIN_RELIABLE_GROUPS = 10
+FEW_GROUPS_NOTE = f"fewer than {MIN_RELIABLE_GROUPS} images (or dialogues, or questions without an image): the interval is unreliable"
+MISSING_AT_RANDOM_NOTE = "Scores assume that missing questions are missing completely at random."
 """What stands once below a table with such a number."""
 
 
@@ -139,7 +139,7 @@ class Table(Struct, frozen=True):
                 if not isinstance(cell, NumberCell) or cell.estimate.value is None:
                     continue
                 if cell.estimate.unanswered:
-                    return (*self.notes, LIKE_OTHERS)
+                    return (*self.notes, MISSING_AT_RANDOM_NOTE)
         return self.notes
 
     def has_numbers(self, column: int) -> bool:
@@ -256,7 +256,7 @@ def _limitations(estimate: Estimate, format_value: Callable[[float], str]) -> It
                 "no interval: only one image or dialogue (two for a value that is not a mean), or all values of "
                 "an unbounded metric are equal"
             )
-        elif estimate.groups < FEW_GROUPS:
+        elif estimate.groups < MIN_RELIABLE_GROUPS:
             yield FEW_GROUPS_NOTE
     if estimate.absent:
         yield f"{estimate.absent:,} of {estimate.n:,} questions have no reply and are scored as wrong"

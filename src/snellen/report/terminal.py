@@ -57,9 +57,9 @@ MIN_TABLE_WIDTH = 60
 """Characters: wider than any column, narrower than any table."""
 COLUMN_GAP = 2
 """Characters between columns."""
-MOST_LINES = 4
+MAX_MODELS_AS_COLUMNS = 4
 """Models and methods with an interval each that fit side by side."""
-MOST_COLUMNS = 6
+MAX_BENCHMARKS_AS_COLUMNS = 6
 """Benchmarks that fit side by side next to the mean."""
 
 
@@ -68,8 +68,8 @@ def first_tables(reported_runs: Sequence[ReportedRun]) -> list[RichTable]:
 
     If there are many models but few benchmarks, the results have a row for each model instead of a column.
     """
-    has_many_lines = len(method_rows(reported_runs)) > MOST_LINES
-    if has_many_lines and len(benchmarks_of(reported_runs)) <= MOST_COLUMNS:
+    has_many_lines = len(method_rows(reported_runs)) > MAX_MODELS_AS_COLUMNS
+    if has_many_lines and len(benchmarks_of(reported_runs)) <= MAX_BENCHMARKS_AS_COLUMNS:
         headlines = headline_by_model(reported_runs)
     else:
         headlines = headline_table(reported_runs, values_alone=has_many_lines)
@@ -343,16 +343,18 @@ class _Figure:
         value_width = max(len(value) for value, _, _ in self.rows)
         interval_width = max(len(interval) for _, interval, _ in self.rows)
         count_width = max(len(count) for _, _, count in self.rows)
-        three_lines = max(value_width, interval_width, count_width)
-        two_lines = max(value_width, interval_width + 1 + count_width)
+        width_of_three_lines = max(value_width, interval_width, count_width)
+        width_of_two_lines = max(value_width, interval_width + 1 + count_width)
         # The text of one line, its two blanks, and a gap to the previous column.
-        one_line = value_width + interval_width + count_width + 2 + COLUMN_GAP
-        if available < MIN_TABLE_WIDTH:
-            return Measurement(three_lines, min(max(three_lines, available), one_line))
-        for width in (one_line, two_lines):
+        width_of_one_line = value_width + interval_width + count_width + 2 + COLUMN_GAP
+        is_left_for_column = available < MIN_TABLE_WIDTH
+        if is_left_for_column:
+            greatest = min(max(width_of_three_lines, available), width_of_one_line)
+            return Measurement(width_of_three_lines, greatest)
+        for width in (width_of_one_line, width_of_two_lines):
             if self._width_budget.holds(width, available):
-                return Measurement(three_lines, width)
-        return Measurement(three_lines, three_lines)
+                return Measurement(width_of_three_lines, width)
+        return Measurement(width_of_three_lines, width_of_three_lines)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         figures = [self._break(row, options.max_width) for row in self.rows]

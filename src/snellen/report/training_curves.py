@@ -23,9 +23,9 @@ from snellen.report.table import Cell, Column, NumberCell, Table, tabulate
 TRAINING_CAPTION = (
     "Headline of each evaluated step with its 95% interval. Steps of one training share a line."
 )
-_LABEL = re.compile(r"(?P<training>.+)@(?P<step>\d+)")
+_STEP_LABEL = re.compile(r"(?P<training>.+)@(?P<step>\d+)")
 
-MEAN = "mean over benchmarks"
+MEAN_TITLE = "mean over benchmarks"
 
 Steps = Mapping[int, ReportedRun]
 """The runs of a training by step, in order."""
@@ -35,7 +35,7 @@ TrainingRows = MutableMapping[str, dict[int, Result]]
 
 def training_step(label: str) -> tuple[str, int] | None:
     """Return the training and the step that a label NAME@STEP names, or None for another label."""
-    match = _LABEL.fullmatch(label)
+    match = _STEP_LABEL.fullmatch(label)
     return (match["training"], int(match["step"])) if match else None
 
 
@@ -55,7 +55,10 @@ def trainings(reported_runs: Sequence[ReportedRun]) -> dict[str, Steps]:
 
 
 def step_headlines(reported_run: ReportedRun) -> dict[str, Result]:
-    """Return the headline number of a run on each benchmark; that over all benchmarks is under an empty name."""
+    """Return the headline number of a run on each benchmark, by its name. The mean of them is under an empty name.
+
+    If the run has numbers by generation and by likelihood, those by generation are returned.
+    """
     headlines: dict[str, Result] = {}
     for model_row in method_rows([reported_run]):
         for name, row in model_row.headlines.items():
@@ -188,7 +191,9 @@ def curve_panel(name: str, results: TrainingRows, series: Sequence[str]) -> Char
     if name:
         metric_axis = declared_row(metric)
     else:
-        metric_axis = metric_row(MEAN, unit=SHARE if unit.startswith(SHARE) else unit)
+        metric_axis = metric_row(MEAN_TITLE, unit=SHARE if unit.startswith(SHARE) else unit)
     y_axis = ChartAxis.of_metric(metric_axis, [point.y for point in points], unit)
-    title = f"{name or MEAN}: score by training step"
-    return ChartPanel(name or MEAN, scatter_chart(title, points, x_axis, y_axis, curves=lines))
+    title = f"{name or MEAN_TITLE}: score by training step"
+    return ChartPanel(
+        name or MEAN_TITLE, scatter_chart(title, points, x_axis, y_axis, curves=lines)
+    )

@@ -21,7 +21,7 @@ from snellen.errors import SnellenError
 from snellen.records import Estimate, Result
 from snellen.report.adaptive_procedures import procedure_of
 from snellen.report.number_text import metric_title
-from snellen.report.reported_runs import CHOICE_ROWS, describe_average, has_predictions
+from snellen.report.reported_runs import CHOICE_METRIC_NAMES, describe_average, has_predictions
 from snellen.report.samples import GalleryEntry
 from snellen.scoring.kept_scoring import scoring_note, scoring_title
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, unknown_suites
@@ -176,7 +176,7 @@ def details_of(
     for row in rows:
         if row.benchmark not in headlines:
             continue
-        if row.metric in headlines[row.benchmark] or row.metric in CHOICE_ROWS:
+        if row.metric in headlines[row.benchmark] or row.metric in CHOICE_METRIC_NAMES:
             shown_rows.append(row)
     thresholds: tuple[tuple[str, str], ...] = ()
     thresholds_fault = ""

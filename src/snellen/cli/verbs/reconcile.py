@@ -25,7 +25,7 @@ from snellen.interchange.reconciled_sources import (
     side_of_run,
 )
 from snellen.report.reconciliation import (
-    EXAMPLES,
+    EXAMPLES_PER_CAUSE,
     as_html,
     as_markdown,
     as_values,
@@ -67,7 +67,7 @@ RULE = click.Choice([*RULES, SNELLEN])
     "--examples-per-cause",
     "most",
     type=IntegerParameter(0),
-    default=EXAMPLES,
+    default=EXAMPLES_PER_CAUSE,
     help="Examples per cause.  [2]",
 )
 @click.option(

@@ -11,7 +11,7 @@ from snellen.catalogue import dimension_titles
 from snellen.formats.json_files import packaged_toml
 from snellen.records import Estimate
 from snellen.report.content import SuiteTables
-from snellen.report.matrix_tables import NO_ROW, scored_benchmarks
+from snellen.report.matrix_tables import NOT_MEASURED, scored_benchmarks
 from snellen.report.reported_runs import ModelMethodRow, ReportedRun, benchmarks_of, method_rows
 from snellen.report.table import AbsentCell, Cell, NumberCell, Table
 
@@ -81,7 +81,7 @@ def _mean_cell(model_row: ModelMethodRow, names: Sequence[str]) -> Cell:
     if len(units) > 1:
         return AbsentCell(f"no mean, since units differ: {', '.join(sorted(units))}")
     if not estimates:
-        return AbsentCell(NO_ROW)
+        return AbsentCell(NOT_MEASURED)
     note = f"without {', '.join(missing)}" if missing else ""
     return NumberCell(units.pop(), mean_of_estimates(estimates), note=note)
 
