@@ -225,6 +225,19 @@ def test_a_dimension_names_each_models_own_chance_where_they_were_asked_other_be
     assert "% to " not in read(first, "r.md")
 
 
+def test_a_range_of_chance_levels_begins_with_the_lower_number(
+    make: Callable[..., Benchmark],
+) -> None:
+    four = make(small.rows(6), name="four")
+    twenty_options = [f"animal {number}" for number in range(20)]
+    twenty = make([{**row, "options": twenty_options} for row in small.rows(6)], name="twenty")
+    of_four = sn.evaluate("snellen:oracle", str(four.folder), "vanilla")
+    of_twenty = sn.evaluate("snellen:always-a", str(twenty.folder), "vanilla")
+    report = read(sn.Results([*of_four.runs, *of_twenty.runs]), "r.md")
+    first_table = report.partition("## Result")[2].partition("###")[2].partition("###")[0]
+    assert re.findall(r"\| (\S+ to \S+) \|", first_table) == ["5.0% to 25.0%"]
+
+
 @pytest.mark.parametrize("width", [80, 100, 120, 150, 200])
 def test_terminal_never_breaks_a_number(questions: Benchmark, width: int) -> None:
     results = sn.evaluate(

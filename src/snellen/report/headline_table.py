@@ -25,7 +25,7 @@ from snellen.report.number_text import (
     DASH,
     decimal_text,
     metric_title,
-    number_or_dash,
+    number_text,
     percent_text,
 )
 from snellen.report.reply_notes import grader_notes, unread_notes
@@ -149,7 +149,7 @@ def _benchmark_row(model_rows: Sequence[ModelMethodRow], benchmark: str) -> _Hea
         benchmark: The benchmark.
     """
     metrics: dict[str, None] = {}
-    levels: list[str] = []
+    chance_levels: list[_ChanceLevel] = []
     cells: list[Cell] = []
     for model_row in model_rows:
         headline = model_row.headlines.get(benchmark)
@@ -157,13 +157,18 @@ def _benchmark_row(model_rows: Sequence[ModelMethodRow], benchmark: str) -> _Hea
             cells.append(AbsentCell(_why_absent(model_row, benchmark)))
             continue
         metrics[short_title(headline.metric)] = None
-        levels.append(number_or_dash(model_row.chances.get(benchmark), headline.unit))
+        chance_levels.append(_ChanceLevel(model_row.chances.get(benchmark), headline.unit))
         cells.append(
             NumberCell(
                 headline.unit, headline.estimate, _estimates_before_correction(model_row, headline)
             )
         )
-    return _HeadlineRow(benchmark, " or ".join(metrics), _chance_text(levels), tuple(cells))
+    return _HeadlineRow(
+        label=benchmark,
+        metric=" or ".join(metrics),
+        chance=_chance_text(chance_levels),
+        cells=tuple(cells),
+    )
 
 
 def _without_intervals(row: _HeadlineRow) -> _HeadlineRow:
@@ -187,17 +192,29 @@ def short_title(metric: str) -> str:
     return title if len(title) <= MAX_TITLE_LETTERS else metric.replace("_", " ")
 
 
-def _chance_text(levels: Sequence[str]) -> str:
-    """Return the chance levels of several models as one text: `25.0%` if all are equal, otherwise `25.0% to 33.3%`.
+class _ChanceLevel(NamedTuple):
+    """The number that random guessing is expected to reach, None if there is no such number, and its unit."""
+
+    value: float | None
+    unit: str
+
+
+def _chance_text(levels: Sequence[_ChanceLevel]) -> str:
+    """Return the chance levels of several models as one text: `25.0%` if all are equal, otherwise `5.0% to 25.0%`.
 
     Args:
-        levels: The expected number of random guessing for each model, in its unit; a dash for a model without one.
+        levels: The chance level of each model.
 
     Returns:
         The text, or a dash if any model has no chance level.
     """
-    texts = sorted(set(levels))
-    if not texts or DASH in texts:
+    value_by_text: dict[str, float] = {}
+    for level in levels:
+        if level.value is None:
+            return DASH
+        value_by_text[number_text(level.value, level.unit)] = level.value
+    texts = sorted(value_by_text, key=value_by_text.__getitem__)
+    if not texts:
         return DASH
     if len(texts) == 1:
         return texts[0]
@@ -262,14 +279,18 @@ def _mean_row(model_rows: Sequence[ModelMethodRow]) -> _HeadlineRow:
     for headline in headlines:
         if headline.over:
             labels[MEAN_DESCRIPTIONS[headline.over]] = None
-    chance_levels = [
-        number_or_dash(model_row.chance, model_row.headline.unit if model_row.headline else SHARE)
-        for model_row in model_rows
-        if model_row.headlines
-    ]
+    chance_levels: list[_ChanceLevel] = []
+    for model_row in model_rows:
+        if model_row.headlines:
+            unit = model_row.headline.unit if model_row.headline else SHARE
+            chance_levels.append(_ChanceLevel(model_row.chance, unit))
     n_most = max(len(model_row.headlines) for model_row in model_rows)
-    cells = tuple(_mean_cell(model_row, n_most) for model_row in model_rows)
-    return _HeadlineRow(" or ".join(labels), "", _chance_text(chance_levels), cells)
+    return _HeadlineRow(
+        label=" or ".join(labels),
+        metric="",
+        chance=_chance_text(chance_levels),
+        cells=tuple(_mean_cell(model_row, n_most) for model_row in model_rows),
+    )
 
 
 def _mean_cell(model_row: ModelMethodRow, n_most: int) -> Cell:
