@@ -296,10 +296,34 @@ def test_cells_with_alternatives_accept_each() -> None:
     assert sn.score("alternatives.jsonl").value() == pytest.approx(5 / 6)
 
 
-def test_a_table_of_verdicts_in_words_says_their_share() -> None:
-    Path("verdicts.csv").write_text("size,correct\n3x3,True\n3x3,False\n4x4,False\n4x4,True\n")
-    with pytest.raises(DataError, match=r"by 'correct', 50\.0% of 4 are right"):
-        recognise_predictions(Path("verdicts.csv"))
+@pytest.mark.parametrize(
+    ("content", "share"),
+    [
+        ("size,correct\n3x3,True\n3x3,False\n4x4,False\n4x4,True\n", 1 / 2),
+        ("id,verdict\n1,incorrect\n1,correct\n2,correct\n2,correct\n", 3 / 4),  # ids repeat
+        ("item,correct,vlm_is_correct\n1,1,0\n2,1,0\n3,1,1\n4,0,0\n", 3 / 4),  # the surer name
+        ("name,status,is_success\na,done,True\nb,done,True\nc,done,False\nd,done,True\n", 3 / 4),
+    ],
+)
+def test_the_number_of_a_table_of_verdicts_is_their_share(content: str, share: float) -> None:
+    Path("verdicts.csv").write_text(content)
+    assert sn.score("verdicts.csv").value("recorded_verdict") == pytest.approx(share)
+
+
+def test_a_table_of_verdicts_that_differ_is_refused_with_each_share() -> None:
+    Path("verdicts.csv").write_text("id,style_correctness,was_right\n1,1,0\n2,1,1\n3,0,1\n4,1,0\n")
+    with pytest.raises(
+        DataError, match=r"'style_correctness' 75\.0% of 4, 'was_right' 50\.0% of 4"
+    ):
+        sn.score("verdicts.csv")
+    run = sn.import_run("verdicts.csv", columns={"verdict": "was_right"})
+    assert sn.score(run).value("recorded_verdict") == 1 / 2
+
+
+def test_statuses_that_are_all_the_same_are_no_verdicts() -> None:
+    Path("log.csv").write_text("name,status\na,success\nb,success\nc,success\n")
+    with pytest.raises(DataError, match="no column is recognised as the replies"):
+        sn.score("log.csv")
 
 
 @pytest.mark.parametrize(
@@ -588,11 +612,6 @@ def test_rows_with_options_that_right_answers_do_not_name_are_refused_where_they
         (
             "model_id,task_id,score,url\n" + "".join(f"m{n},mmmu,{n},u{n}\n" for n in range(9)),
             "--published|published",
-        ),
-        (
-            "prompt,mistralai/Mixtral-8x7B,gpt-4-1106\n"
-            + "".join(f"q{n},{n % 2 == 0},True\n" for n in range(8)),
-            r"'mistralai/Mixtral-8x7B' 50\.0% of 8, 'gpt-4-1106' 100\.0% of 8",
         ),
     ],
 )

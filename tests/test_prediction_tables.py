@@ -1496,16 +1496,16 @@ def test_numbers_of_classes_beside_their_names_are_refused() -> None:
         sn.import_run(saved(rows))
 
 
-def test_verdicts_without_replies_are_said_by_model() -> None:
+def test_verdicts_without_replies_are_scored_by_model() -> None:
     rows = [
         {"item": f"i{n}", "model": model, "correct": n < right}
         for model, right in (("one", 3), ("two", 1))
         for n in range(4)
     ]
-    with pytest.raises(
-        DataError, match=r"'correct', 50\.0% of 8 are right \(one 75\.0%, two 25\.0%\)"
-    ):
-        recognise_predictions(saved(rows))
+    one, two = read_predictions(recognise_predictions(saved(rows)))
+    assert [file.model for file in (one, two)] == ["one", "two"]
+    assert [row.verdict for row in one.rows] == [1, 1, 1, 0]
+    assert [row.verdict for row in two.rows] == [1, 0, 0, 0]
 
 
 def test_a_column_of_character_error_rates_calls_for_them() -> None:
@@ -1636,21 +1636,26 @@ def test_fields_of_an_object_read_in_some_replies_are_no_right_answers() -> None
         sn.import_run(saved(rows))
 
 
-def test_verdicts_beside_replies_without_right_answers_are_said() -> None:
+def test_verdicts_beside_replies_without_right_answers_are_the_headline() -> None:
     rows = [
         {"question": f"Where is {n}?", "predict_ans": "there", "correctness": said}
         for n, said in enumerate(["correct", "wrong", "wrong", "wrong"])
     ]
-    with pytest.raises(DataError, match=r"by its own verdicts, 25\.0% of 4 are right"):
+    assert scored(saved(rows))["recorded_verdict"] == 1 / 4
+
+
+@pytest.mark.parametrize(
+    ("column", "cells"), [("score", (0.91, 0.84, 0.77)), ("status", ("pass",))]
+)
+def test_confidences_and_statuses_beside_replies_are_no_verdicts(
+    column: str, cells: tuple[float | str, ...]
+) -> None:
+    rows = [
+        {"question": f"Where is {n}?", "prediction": f"there {n}", column: cells[n % len(cells)]}
+        for n in range(30)
+    ]
+    with pytest.raises(DataError, match="replies without right answers"):
         sn.import_run(saved(rows))
-
-
-def test_of_several_columns_of_verdicts_all_are_said() -> None:
-    rows = [{"item": f"i{n}", "correct": n < 2, "vlm_is_correct": n < 1} for n in range(4)]
-    with pytest.raises(
-        DataError, match=r"by 'correct', 50\.0% of 4 are right; by 'vlm_is_correct' 25\.0%"
-    ):
-        recognise_predictions(saved(rows))
 
 
 def test_the_marks_of_a_merge_are_named_with_their_line() -> None:

@@ -244,13 +244,16 @@ def test_verdicts_on_sentences_are_no_right_answers() -> None:
         sn.score(lines("sentences.jsonl", rows))
 
 
-def test_the_share_of_each_model_is_told_of_verdicts_alone() -> None:
+@pytest.mark.parametrize(
+    "names",
+    [("clip_correct", "xvlm_correct"), ("mistralai/Mixtral-8x7B", "gpt-4-1106")],
+)
+def test_verdicts_alone_have_a_result_for_each_model(names: tuple[str, str]) -> None:
     rows = [
-        {"image": f"{n}.jpg", "caption": "a dog", "clip_correct": n % 2, "xvlm_correct": 1}
-        for n in range(N)
+        {"prompt": f"What is in {n}.jpg?", names[0]: n % 2 == 0, names[1]: True} for n in range(N)
     ]
-    with pytest.raises(DataError, match=r"'clip_correct' 50.0% of 40, 'xvlm_correct' 100.0%"):
-        sn.score(table("verdicts.csv", rows))
+    runs = import_runs([Path(table("verdicts.csv", rows))], FileReading())
+    assert [sn.score(run).value("recorded_verdict") for run in runs] == [1 / 2, 1]
 
 
 # --- how replies are read --------------------------------------------------------------------------------------------
@@ -859,11 +862,10 @@ def test_a_word_within_the_name_of_a_class_answers_no_question() -> None:
 
 
 @pytest.mark.parametrize("flag", ["is_success", "task_solved", "succeeded"])
-def test_a_log_of_tasks_without_replies_says_how_many_succeeded(flag: str) -> None:
+def test_the_number_of_a_log_of_tasks_without_replies_is_how_many_succeeded(flag: str) -> None:
     rows = [{"name": f"env_{n}", "memory": [], flag: n % 4 > 0} for n in range(N)]
     Path("trial.json").write_text(json.dumps(rows))
-    with pytest.raises(DataError, match=f"by '{flag}', 75.0% of 40 are right"):
-        sn.score("trial.json")
+    assert sn.score("trial.json").value("recorded_verdict") == 3 / 4
 
 
 @pytest.mark.parametrize(

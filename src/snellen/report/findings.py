@@ -32,6 +32,7 @@ from snellen.report.lead_sentences import (
     standings,
 )
 from snellen.report.model_numbers import (
+    RECORDED_VERDICT,
     DimensionShare,
     ModelNumbers,
     model_numbers,
@@ -241,6 +242,9 @@ def _level(numbers: Sequence[ModelNumbers]) -> str:
             opening += " in their first option order"
     elif model.metric == HEADLINE:
         opening = f"{model.name} scores {value}"
+    elif model.metric == RECORDED_VERDICT:
+        count = f"{model.headline.n:,}"
+        opening = f"{model.name} scores {value} by the file's own verdicts on {count} replies, not recomputed"
     else:
         opening = f"{model.name} scores {value} in {metric_title(model.metric)}"
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from snellen.callers import for_caller
 from snellen.formats.containers import ID, VALUE
 from snellen.formats.source_row import SourceRow
 from snellen.interchange.predictions.benchmark_signs import how_to_give_answers
-from snellen.interchange.predictions.cells import first_column, text_in_cell
 from snellen.interchange.predictions.reply_choice import MOSTLY
 from snellen.interchange.predictions.scoring_call import scoring_call
 from snellen.recognition.columns import METRIC_WORDS, split_name, usual_names
 from snellen.recognition.folding import folded_name
-from snellen.recognition.model_columns import is_name_of_model
-from snellen.recognition.profiles import ColumnProfile
-from snellen.recognition.reply_names import is_name_of_reply, is_verdict
+from snellen.recognition.reply_names import is_name_of_reply
 from snellen.recognition.tables import TableRoles
-from snellen.recognition.verdicts import verdict_of_cell
 
 MOST_NAMED = 12
 """Columns that an error names."""
@@ -37,12 +33,7 @@ def what_stands_for_replies(path: Path, rows: Sequence[SourceRow], roles: TableR
         rows: Its rows.
         roles: What its columns are for.
     """
-    return (
-        _empty_replies(rows)
-        or _only_verdicts(path, rows, roles)
-        or _scored_samples(path, rows)
-        or _no_replies(path, rows, roles)
-    )
+    return _empty_replies(rows) or _scored_samples(path, rows) or _no_replies(path, rows, roles)
 
 
 def _empty_replies(rows: Sequence[SourceRow]) -> str:
@@ -65,7 +56,7 @@ def _no_replies(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> str
     """
     names = list(roles.profiles)
     shown = _listed(names)
-    if _are_scores(roles):
+    if are_scores(roles):
         return (
             f"it holds scores of models, and no replies ({shown}); show them beside a run: `snellen score RUN "
             f"--published {path}`"
@@ -83,7 +74,7 @@ def _no_replies(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> str
             "questions nor right answers; write a row for each id, with the columns id, prediction and answer (boxes: with "
             "the right box as the answer), and score that file"
         )
-    if _are_detections(roles):
+    if are_detections(roles):
         return (
             f"it holds boxes that a model detected ({shown}), and no right ones; write a row for each question, with the "
             "columns id, prediction (a box) and answer (the right box), and score that file"
@@ -134,172 +125,11 @@ _BOXES = frozenset(("bbox", "box", "bounding_box"))
 _CLASSES = frozenset("category_id category class class_id class_name label".split())
 
 
-def _are_detections(roles: TableRoles) -> bool:
+def are_detections(roles: TableRoles) -> bool:
     """Return whether each row has a box, its class and its score, as COCO's result files do."""
     names = {folded_name(name) for name in roles.profiles}
     has_scores = not names.isdisjoint(("score", "confidence"))
     return has_scores and not names.isdisjoint(_BOXES) and not names.isdisjoint(_CLASSES)
-
-
-# --- verdicts --------------------------------------------------------------------------------------------------------
-
-
-def _only_verdicts(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> str:
-    """Return a message if a table has verdicts on replies (whether each is right) and no replies; else an empty text."""
-    usual = usual_names()["verdict"]
-    named = [
-        name
-        for name, profile in roles.profiles.items()
-        if folded_name(name) in usual or (_says_success(name) and _are_flags(profile))
-    ]
-    if not named:
-        return _only_verdicts_by_model(rows, roles)
-    for name in named:
-        if _are_of_rows(rows, roles, name):
-            return _only_column_of_verdicts(path, rows, roles, name)
-    return ""
-
-
-_OF_SUCCESS = frozenset("success successful succeeded solved resolved passed won".split())
-_NO_FLAG = frozenset("rate count num number total steps time max".split())
-
-
-def _says_success(name: str) -> bool:
-    """Return whether the name of a column says that a task was done: `is_success`, `task_solved`."""
-    words = split_name(name)
-    return not _OF_SUCCESS.isdisjoint(words) and _NO_FLAG.isdisjoint(words)
-
-
-def _only_verdicts_by_model(rows: Sequence[SourceRow], roles: TableRoles) -> str:
-    """Return the message for a table that only has a column of verdicts for each of several models (`clip_correct`).
-
-    The text is empty for any other table.
-    """
-    shares: list[str] = []
-    flags = [name for name, profile in roles.profiles.items() if _are_flags(profile)]
-    of_models = _columns_called_alike(flags) or list(filter(is_name_of_model, flags))
-    for name in flags:
-        if name in of_models:
-            verdicts = _verdicts(rows, name)
-            shares.append(f"{name!r} {_share_right(verdicts)} of {len(verdicts):,}")
-    if not shares:
-        return ""
-    return (
-        f"it has no replies, only whether each of several models is right: {', '.join(shares[:MOST_MODELS])}; to score or "
-        "compare the models here, take the file that has their replies"
-    )
-
-
-def _columns_called_alike(names: Iterable[str]) -> list[str]:
-    """Return columns named by a word for verdicts and what these are about: `clip_correct` and `blip_correct`.
-
-    The word may be the first or the last one. Of several such groups the largest is returned; the
-    list is empty if no two columns are named like this.
-    """
-    by_word: dict[str, list[str]] = defaultdict(list)
-    for name in names:
-        words = folded_name(name).split("_")
-        if len(words) > 1 and is_verdict(words[-1]):
-            by_word[f"... {words[-1]}"].append(name)
-        elif len(words) > 1 and is_verdict(words[0]):
-            by_word[f"{words[0]} ..."].append(name)
-    several = [columns for columns in by_word.values() if len(columns) > 1]
-    return max(several, key=len) if several else []
-
-
-def _only_column_of_verdicts(
-    path: Path, rows: Sequence[SourceRow], roles: TableRoles, column: str
-) -> str:
-    """Return the message for a table that only has one column of verdicts, with the share of right replies."""
-    verdicts = _verdicts(rows, column)
-    are_grades = any(0 < verdict < 1 for verdict in verdicts)
-    if are_grades:
-        summary = f"{_share_right(verdicts)} on average over {len(verdicts):,}"
-    else:
-        summary = f"{_share_right(verdicts)} of {len(verdicts):,} are right"
-    by_model = _shares_of_models(rows, column, first_column(roles.roles, "model"))
-    other_columns = [name for name in roles.profiles if name != column]
-    by_other_columns = _by_other_verdicts(rows, other_columns)
-    return (
-        f"it has no replies, only the verdict on each: by {column!r}, {summary}{by_model}{by_other_columns}; if a column has "
-        f"replies: {scoring_call(path, columns={'reply': 'NAME'})}"
-    )
-
-
-def _shares_of_models(rows: Sequence[SourceRow], column: str, models: str) -> str:
-    """Return the share of right replies of each model, in brackets; an empty text for fewer than two models.
-
-    Args:
-        rows: The rows of the table.
-        column: The column of verdicts.
-        models: The column that names the model of each row; empty if there is none.
-    """
-    if not models:
-        return ""
-    rows_by_model: dict[str, list[SourceRow]] = defaultdict(list)
-    for row in rows:
-        rows_by_model[text_in_cell(row.cells.get(models))].append(row)
-    shares: list[str] = []
-    for model, rows_of_model in rows_by_model.items():
-        verdicts = _verdicts(rows_of_model, column)
-        if model and verdicts:
-            shares.append(f"{model} {_share_right(verdicts)}")
-    if len(shares) < 2:
-        return ""
-    more = ", ..." if len(shares) > MOST_MODELS else ""
-    return f" ({', '.join(shares[:MOST_MODELS])}{more})"
-
-
-def _by_other_verdicts(rows: Sequence[SourceRow], names: Iterable[str]) -> str:
-    """Return the share of right replies by each other column of verdicts; empty if there is none.
-
-    Any of them may be the one that counts.
-    """
-    shares: list[str] = []
-    for name in names:
-        if not is_verdict(name):
-            continue
-        verdicts = [verdict for verdict in _verdicts(rows, name) if verdict in (0, 1)]
-        if len(verdicts) > MOSTLY * len(rows):
-            shares.append(f"by {name!r} {_share_right(verdicts)}")
-    return f"; {', '.join(shares[:MOST_MODELS])}" if shares else ""
-
-
-def _are_of_rows(rows: Sequence[SourceRow], roles: TableRoles, column: str) -> bool:
-    """Return whether a column has a verdict on one reply in nearly every row.
-
-    A row may instead sum up a model or a task, with its accuracy. If cells lie between 0 and 1, as
-    the grades of MM-Vet do, they count as verdicts only if there are at least 20 rows with ids,
-    questions or images that are not boxes which a model detected.
-    """
-    verdicts = _verdicts(rows, column)
-    if len(verdicts) <= MOSTLY * len(rows) or _are_scores(roles):
-        return False
-    are_right_or_wrong = all(verdict in (0.0, 1.0) for verdict in verdicts)
-    if are_right_or_wrong:
-        return True
-    has_ids = any(role in roles.roles for role in ("id", "question", "image"))
-    return has_ids and len(rows) >= FEWEST_SHARES and not _are_detections(roles)
-
-
-FEWEST_SHARES = 20
-"""The fewest rows with ids for which numbers between 0 and 1 are verdicts on replies, and not results of models."""
-
-
-def _are_flags(profile: ColumnProfile) -> bool:
-    """Return whether all cells of a column are 0 and 1, or true and false."""
-    texts = {text.strip().casefold() for text in profile.texts}
-    return bool(texts) and texts <= {"true", "false", "0", "1"}
-
-
-def _verdicts(rows: Iterable[SourceRow], column: str) -> list[float]:
-    """Return the verdicts in the filled cells of a column, from 0 (wrong) to 1 (right)."""
-    given = (verdict_of_cell(text_in_cell(row.cells.get(column))) for row in rows)
-    return [verdict for verdict in given if verdict is not None]
-
-
-def _share_right(verdicts: Sequence[float]) -> str:
-    return f"{sum(verdicts) / len(verdicts):.1%}"
 
 
 _SCORES_OF_SAMPLES = frozenset((*usual_names()["verdict"], "r", "reward", "value"))
@@ -380,7 +210,7 @@ def numbers_of_a_summary(rows: Sequence[SourceRow]) -> str:
 # --- scores ----------------------------------------------------------------------------------------------------------
 
 
-def _are_scores(roles: TableRoles) -> bool:
+def are_scores(roles: TableRoles) -> bool:
     """Return whether a table is a leaderboard: it names models and gives their scores.
 
     Either more than half of the columns beside the models are scores, one for each benchmark, or

@@ -17,6 +17,7 @@ from snellen.errors import DataError
 from snellen.formats.json_files import json_lines
 from snellen.interchange.predictions.benchmark_signs import how_to_give_answers
 from snellen.interchange.predictions.joining import PlacedRow, expected_presentations
+from snellen.interchange.predictions.question_types import RECORDED
 from snellen.interchange.predictions.rows import (
     Findings,
     PredictedRow,
@@ -386,11 +387,12 @@ def check_own_questions(
             f"{path}: {count} can be scored by itself ({reasons}); "
             f"{how_to_give_answers(path, _cells(rows))}"
         )
-    if not any(
+    has_answers = any(
         question.gold or question.texts for draft in questions.drafts for question in draft.rounds
-    ):
+    )
+    if not has_answers and file.headline != RECORDED:
         raise DataError(
-            f"{path} has replies without right answers{_own_verdicts(rows)}; {_with_likely_answers(path, file)}"
+            f"{path} has replies without right answers; {_with_likely_answers(path, file)}"
             f"{how_to_give_answers(path, _cells(rows))}"
         )
 
@@ -405,16 +407,6 @@ def _with_likely_answers(path: Path, file: PredictionFile) -> str:
         return ""
     command = scoring_call(path, columns={"answer": column})
     return f"the cells of {column!r} stand in many replies; if they are the right answers: {command}; else "
-
-
-def _own_verdicts(rows: Sequence[PredictedRow]) -> str:
-    """Return how many replies are right by the verdicts in the file itself; empty unless each row has a verdict."""
-    firsts = [row for row in rows if not row.presentation]  # a row may hold several replies
-    verdicts = [row.verdict for row in firsts if row.verdict is not None]
-    if not firsts or len(verdicts) < len(firsts):
-        return ""
-    share = sum(verdicts) / len(verdicts)
-    return f" (by its own verdicts, {share:.1%} of {len(verdicts):,} are right)"
 
 
 def _cells(rows: Sequence[PredictedRow]) -> list[dict[str, str]]:

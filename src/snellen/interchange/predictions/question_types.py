@@ -31,6 +31,7 @@ from snellen.recognition.answer_types import LONG_TEXT, TEXT, YES_NO, AnswerType
 from snellen.recognition.folding import folded, folded_words, whole_number, word_count
 from snellen.recognition.named_option import named_option
 from snellen.recognition.said_in_cells import in_whole_words
+from snellen.recognition.verdicts import verdict_of_cell
 
 
 def as_named(file: PredictionFile) -> PredictionFile:
@@ -64,8 +65,28 @@ def with_types(file: PredictionFile) -> PredictionFile:
     or become a choice among a few classes. Then the verdicts in the file are compared with the score of each reply: they
     confirm how the replies are read, or become the headline.
     """
+    if not any(row.gold or row.references for row in file.rows):
+        return _with_only_verdicts(file)
     typed = _with_metrics(_with_plain_texts(file))
     return _with_verdicts(_with_replies_confirmed(typed))
+
+
+def _with_only_verdicts(file: PredictionFile) -> PredictionFile:
+    """Return a file without right answers with its own verdicts as the main result, if nearly every row has one.
+
+    Beside replies, marks of a fixed rule between 0 and 1 may be something else, such as how sure
+    the model is, and verdicts that are all the same may say that requests succeeded. Such a file is
+    returned as it is.
+    """
+    verdicts = [row.verdict for row in file.rows if row.verdict is not None]
+    if not verdicts or len(verdicts) < (1 - FEW) * len(file.rows):
+        return file
+    has_replies = any(verdict_of_cell(row.reply or "") is None for row in file.rows)
+    are_marks = any(verdict not in (0.0, 0.5, 1.0) for verdict in verdicts)
+    if has_replies and (len(set(verdicts)) == 1 or (are_marks and not file.judged)):
+        return file
+    note = "the file has no right answers, so its own verdicts are the headline; they are not recomputed"
+    return _noted(replace(file, metrics=(RECORDED,), headline=RECORDED), note)
 
 
 def _with_plain_texts(file: PredictionFile) -> PredictionFile:

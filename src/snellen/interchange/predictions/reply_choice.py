@@ -53,6 +53,8 @@ class TableReading(Struct, frozen=True):
     """Whether the user, or the form, named the column of replies."""
     options_in_prompts: bool = True
     """Whether a question is multiple choice if its prompt lists options."""
+    verdicts: tuple[str, ...] = ()
+    """The columns of verdicts in a file that has no replies, each of one model."""
     is_of_form: bool = False
     """Whether the file has the known format of a toolkit (a form). Its replies are then read exactly as they are."""
 

@@ -48,6 +48,11 @@ from snellen.interchange.predictions.missing_replies import (
     what_stands_for_replies,
 )
 from snellen.interchange.predictions.object_lists import object_lists, rows_of_lists
+from snellen.interchange.predictions.only_verdicts import (
+    VerdictReader,
+    columns_of_verdicts,
+    without_shared_ids,
+)
 from snellen.interchange.predictions.question_types import ROUNDED, is_surely_right
 from snellen.interchange.predictions.reply_choice import MOSTLY, TableReading
 from snellen.interchange.predictions.row_layouts import (
@@ -192,7 +197,7 @@ def recognise_predictions(
         rows = with_answers(path, rows, answers)
         return recognise_rows(path, rows, {**declared, "answer": (ADDED,)}, answer_is)
     reading = recognise_rows(path, rows, columns or {}, answer_is, is_gold_known=is_gold_known)
-    if is_gold_known or reading.column("answer"):
+    if is_gold_known or reading.column("answer") or reading.verdicts:
         return reading
     likely = _likely_answers(reading)
     if likely is None:
@@ -224,14 +229,14 @@ def recognise_rows(
     if summary := numbers_of_a_summary(rows):
         raise DataError(f"{path}: {summary}")
     if not roles.roles.keys() & {"reply", "likelihood", "failure", MESSAGES}:
-        raise DataError(f"{path}: {what_stands_for_replies(path, rows, roles)}")
+        return _reading_without_replies(path, rows, roles, columns, is_gold_known=is_gold_known)
     if not is_gold_known and "answer" not in columns and _is_read_in_reply(rows, roles):
         raise DataError(
             f"{path} has replies without right answers ({roles.roles['answer'][0]!r} is what the replies say); "
             f"{how_to_give_answers(path, [row.cells for row in rows])}"
         )
     if "reply" not in columns and _is_text_of_something_else(rows, roles):
-        raise DataError(f"{path}: {what_stands_for_replies(path, rows, roles)}")
+        return _reading_without_replies(path, rows, roles, columns, is_gold_known=is_gold_known)
     of_verdicts = (
         () if is_gold_known or "answer" in roles.roles else _answer_by_verdicts(rows, roles)
     )
@@ -258,6 +263,31 @@ def recognise_rows(
     notes += [_doubt_note(roles, doubt) for doubt in roles.doubts if doubt.role in roles.roles]
     is_reply_given = "reply" in columns
     return TableReading(path, roles, tuple(rows), tuple(notes), is_gold_known, is_reply_given)
+
+
+def _reading_without_replies(
+    path: Path,
+    rows: Sequence[SourceRow],
+    roles: TableRoles,
+    columns: Mapping[str, Sequence[str]],
+    *,
+    is_gold_known: bool,
+) -> TableReading:
+    """Return a table without replies that has at least the verdict on each; raise DataError if it has none."""
+    verdicts: tuple[str, ...] = ()
+    if not is_gold_known:
+        verdicts = columns_of_verdicts(path, rows, roles, columns.get("verdict", ()))
+    if not verdicts:
+        raise DataError(f"{path}: {what_stands_for_replies(path, rows, roles)}")
+    of_questions = {role: roles.roles.get(role, ()) for role in _OF_A_QUESTION}
+    of_questions["tag"] = tuple(name for name in of_questions["tag"] if name not in verdicts)
+    of_questions |= {"reply": verdicts, "verdict": verdicts[:1]}
+    roles = replace(roles, roles=of_questions)
+    return TableReading(path, roles, tuple(rows), verdicts=verdicts)
+
+
+_OF_A_QUESTION = ("id", "question", "prompt", MESSAGES, "image", "model", "tag")
+"""Roles of columns that say which question, and which model, a verdict is on."""
 
 
 _OF_A_PREDICTION = (
@@ -426,17 +456,24 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
         more = ", ..." if len(parts) > MOST_PARTS_NAMED else ""
         note = f"ids begin anew in each part of the file ({listed_parts}{more}), so each part has questions of its own"
         of_parts = (note,)
-    metrics, of_metrics = _metrics_of_columns(reading)
+    metrics, of_metrics = ((), ()) if reading.verdicts else _metrics_of_columns(reading)
     if metrics and folded_name(reading.column("verdict")) in _EXACT:
         without = {role: names for role, names in roles.items() if role != "verdict"}
         reading = replace(reading, roles=replace(reading.roles, roles=without))
-    likely = None if reading.column("answer") else _likely_answers(reading)
+    likely = None
+    if not reading.column("answer") and not reading.verdicts:
+        likely = _likely_answers(reading)
     likely_answers = likely[0] if likely is not None else ""
     files: list[PredictionFile] = []
     called_after = "" if models or reading.is_reply_given else _model_in_name(reading)
     for column in by_column:
         of_model = _with_verdicts_of(reading, column) if column else reading
-        reader = RowReader(of_model, column or first_column(roles, "reply"))
+        reply = column or first_column(roles, "reply")
+        reader: RowReader | VerdictReader
+        if reading.verdicts:
+            reader = VerdictReader(reading, reply)
+        else:
+            reader = RowReader(of_model, reply)
         rows_by_model: dict[str, list[PredictedRow]] = defaultdict(list)
         for row in reading.rows:
             of_row = [_name_of_condition(name, row) for name in conditions]
@@ -452,7 +489,8 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
             if parts:
                 predicted = _of_part(predicted, text_in_cell(row.cells.get(PART)))
             rows_by_model[of_column or model].extend(predicted)
-        _check_options_read(path, reader, rows_by_model)
+        if isinstance(reader, RowReader):
+            _check_options_read(path, reader, rows_by_model)
         for model, rows in rows_by_model.items():
             is_stated = any(row.protocol for row in rows)
             presentations = not is_stated and any(row.presentation for row in rows)
@@ -460,6 +498,8 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
             of_verdicts = of_model.column("verdict") or of_model.column("reading")
             recorded = _recorded_verdicts(rows, of_verdicts, _other_verdicts(of_model))
             of_readings: tuple[str, ...] = ()
+            if reading.verdicts:
+                rows = without_shared_ids(rows)
             whole = _with_base_ids(_without_placeholders(_with_references_joined(rows)))
             of_questions = () if reading.is_joined else _questions_missing(whole)
             if not _are_options_shown(whole):
@@ -636,6 +676,9 @@ def _with_verdicts_of(reading: TableReading, reply: str) -> TableReading:
         reading: The table.
         reply: The column with the replies of the model.
     """
+    if reading.verdicts:
+        roles = {**reading.roles.roles, "verdict": (reply,)}
+        return replace(reading, roles=replace(reading.roles, roles=roles))
     model, _, _ = reply.partition("_")
     of_model = {
         name: profile
@@ -1036,10 +1079,10 @@ def _recorded_verdicts(rows: Sequence[PredictedRow], column: str, others: str) -
     if not verdicts or len(verdicts) < MOSTLY * len(rows):
         return []
     share = sum(verdicts) / len(verdicts)
-    return [
-        f"the file's own verdicts, in {column!r}: {share:.1%} of {len(verdicts):,} right{others}; if that differs from "
-        "the number here, `snellen reconcile FILE RUN` says why"
-    ]
+    note = f"the file's own verdicts, in {column!r}: {share:.1%} of {len(verdicts):,} right{others}"
+    if any(row.gold or row.references for row in rows):
+        note += "; if that differs from the number here, `snellen reconcile FILE RUN` says why"
+    return [note]
 
 
 MOST_OTHER_VERDICTS = 4
