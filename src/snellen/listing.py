@@ -24,8 +24,8 @@ def list_benchmarks(pattern: str = "", *, built: bool = False) -> list[str]:
         built: Whether to list only benchmarks that are built on this machine.
 
     Examples:
-        >>> sn.list_benchmarks("eyechart/s*")
-        ['eyechart/shape', 'eyechart/size']
+        >>> sn.list_benchmarks("modern/screen*")
+        ['modern/screenspot', 'modern/screenspot-pro', 'modern/screenspot-v2']
         >>> sn.list_benchmarks("mmstar")
         ['modern/mmstar']
         >>> Image.new("RGB", (8, 8)).save("dog.png")
