@@ -24,10 +24,10 @@ from snellen.analysis.group_means import estimate_mean
 from snellen.analysis.group_spread import sum_by_group
 from snellen.analysis.paired.comparison import compare_runs
 from snellen.analysis.paired.differences import QuestionFlip, corrected_estimate
-from snellen.analysis.paired.rank_intervals import UNITS
+from snellen.analysis.paired.rank_intervals import MAX_RESAMPLED_GROUPS
 from snellen.analysis.paired.significance import (
     adjusted,
-    agreeing,
+    agree_with_test,
     corrected_interval,
     questions_needed,
     sign_flip_test,
@@ -414,7 +414,7 @@ def test_a_metric_of_summed_counts_is_compared_too(folder: Path) -> None:
 def test_the_interval_of_a_single_comparison_is_not_corrected(
     value: float, below: float, above: float, p: float
 ) -> None:
-    estimate, p = agreeing(Estimate(value, 0.1, value - below, value + above, 40), p)
+    estimate, p = agree_with_test(Estimate(value, 0.1, value - below, value + above, 40), p)
     assert corrected_interval(estimate, p, p, 1) == (estimate.low, estimate.high)
 
 
@@ -426,7 +426,7 @@ def test_whoever_is_never_worse_is_as_surely_better_as_whoever_is_so_once(bound:
     def low_and_p(*losses: float) -> tuple[float, float]:
         gaps = [*gains, *losses, *[0.0] * (88 - len(losses))]
         estimate = estimate_mean(gaps, range(100), bounds=(-bound, bound))
-        agreed, p = agreeing(estimate, sign_flip_test(gaps))
+        agreed, p = agree_with_test(estimate, sign_flip_test(gaps))
         assert agreed.low is not None and p is not None
         return agreed.low, p
 
@@ -503,7 +503,7 @@ def test_many_pictures_are_drawn_in_lots_with_the_same_spread() -> None:
     from snellen.analysis.paired.differences import QuestionMeasures
     from snellen.analysis.paired.rank_intervals import rank_intervals
 
-    n, rng = 4 * UNITS, random.Random(3)
+    n, rng = 4 * MAX_RESAMPLED_GROUPS, random.Random(3)
     spec = BenchmarkSpec(
         name="many", title="many", formulation="choice", source=SourceSpec("table")
     )

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 import small
 import snellen as sn
 from snellen.analysis.paired.comparison import ComparedRuns
-from snellen.analysis.paired.differences import PairedDifference, is_shown
+from snellen.analysis.paired.differences import PairedDifference, is_significant
 from snellen.building.benchmark import Benchmark
 from snellen.common.seeds import rng_for
 from snellen.records import Estimate, Failure, Request
@@ -148,7 +148,9 @@ def test_nobody_is_called_better_where_the_interval_holds_zero_or_the_test_shows
 ) -> None:
     made = difference("a", "b", value, margin, p)
     [sentence] = sentences([model("a", 0.6), model("b", 0.5)], {"generation": [made]})
-    assert ("is better than" in sentence) == is_shown(made) == (abs(value) > margin and p < 0.05)
+    assert (
+        ("is better than" in sentence) == is_significant(made) == (abs(value) > margin and p < 0.05)
+    )
     assert ("not significantly different" in sentence) != ("is better than" in sentence)
 
 

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 import snellen as sn
-from snellen.analysis.dose_response import dose_responses, falling
+from snellen.analysis.dose_response import dose_responses, non_increasing_fit
 from snellen.analysis.headline import protocol_preference
 from snellen.common.degradation import DEGRADATIONS, degraded_ref
 from snellen.common.images import ImageStore
@@ -180,5 +180,5 @@ def test_a_model_sees_the_worse_picture_and_its_score_is_a_control(tmp_path: Pat
 
 
 def test_a_curve_that_never_rises_is_the_nearest_one() -> None:
-    assert falling([0.9, 0.5, 0.7, 0.2]) == pytest.approx([0.9, 0.6, 0.6, 0.2])
-    assert falling([0.1, 0.2, 0.3]) == pytest.approx([0.2, 0.2, 0.2])
+    assert non_increasing_fit([0.9, 0.5, 0.7, 0.2]) == pytest.approx([0.9, 0.6, 0.6, 0.2])
+    assert non_increasing_fit([0.1, 0.2, 0.3]) == pytest.approx([0.2, 0.2, 0.2])

@@ -16,7 +16,7 @@ import small
 import snellen as sn
 from snellen.analysis.group_means import estimate_mean
 from snellen.analysis.intervals import UNIT_INTERVAL
-from snellen.analysis.paired.differences import is_shown, oriented_from
+from snellen.analysis.paired.differences import is_significant, oriented_from
 from snellen.analysis.reading_error import widened_by_reading
 from snellen.extraction.reading import ExtractedChoice
 from snellen.records import Answer, Prediction, ReadingDoubt, Variant
@@ -193,7 +193,7 @@ def test_no_verdict_stands_on_readings_that_could_turn_it(tmp_path: Path) -> Non
     assert difference.first_value == 0.7 and difference.second_value == 0.5
     assert difference.least_by_reading == pytest.approx(0.3 - 0.5)
     assert difference.most_by_reading == pytest.approx(0.7 - 0.5)
-    assert difference.may_turn and not is_shown(difference)
+    assert difference.may_turn and not is_significant(difference)
     text = results.report(tmp_path / "report.md").read_text("utf-8")
     assert "mumbler and clear cannot be ranked" in text
     assert "read with a confidence below 90%: mumbler 40.0%" in text
@@ -202,7 +202,7 @@ def test_no_verdict_stands_on_readings_that_could_turn_it(tmp_path: Path) -> Non
 def test_a_verdict_stands_if_unsure_readings_could_not_turn_it(tmp_path: Path) -> None:
     results = compared(tmp_path, mumbling(70, 5, "mumbler"), mumbling(30, 0, "clear"))
     [difference] = results.compare(resamples=0).differences
-    assert not difference.may_turn and is_shown(difference)
+    assert not difference.may_turn and is_significant(difference)
     turned = oriented_from(difference, "clear")
     assert turned.least_by_reading == pytest.approx(0.3 - 0.75)
     assert turned.most_by_reading == pytest.approx(0.3 - 0.7)
@@ -250,7 +250,7 @@ def test_sentences_that_a_metric_compares_as_a_whole_are_mentioned(
 def test_same_replies_differ_in_nothing_however_uncertain_they_are(tmp_path: Path) -> None:
     results = compared(tmp_path, mumbling(30, 40, "mumbler"), mumbling(30, 40, "echo"))
     [difference] = results.compare(resamples=0).differences
-    assert difference.same_replies and not difference.may_turn and not is_shown(difference)
+    assert difference.same_replies and not difference.may_turn and not is_significant(difference)
     text = results.report(tmp_path / "report.md").read_text("utf-8")
     assert "mumbler and echo gave the same reply to every common question" in text
     assert "cannot be ranked" not in text

@@ -23,7 +23,7 @@ from snellen.analysis.intervals import (
     share_interval,
     wilson,
 )
-from snellen.analysis.quantiles import RARE, normal_quantile, rare_limit, student_t
+from snellen.analysis.quantiles import MAX_RARE_COUNT, normal_quantile, rare_limit, student_t
 from snellen.analysis.template_deviation import template_deviation
 from snellen.records import Estimate
 from snellen.report.table import estimate_note
@@ -73,7 +73,7 @@ def test_wilsons_interval_ends_exactly_at_0_and_at_1_where_none_or_all_are_right
         assert wilson(1.0, n) == (pytest.approx(1 - other), 1.0)
 
 
-@given(st.floats(0.05, RARE), st.floats(1, 1e6))
+@given(st.floats(0.05, MAX_RARE_COUNT), st.floats(1, 1e6))
 def test_the_limit_of_a_rare_outcome_is_the_exact_one_of_a_one_sided_interval(
     count: float, n: float
 ) -> None:
@@ -138,7 +138,7 @@ def test_the_interval_of_a_share_is_wilsons_where_no_outcome_is_rare(
     wide, plain = share_interval(share, n), wilson(share, n)
     assert wide[0] <= plain[0]
     assert wide[1] >= plain[1]
-    if RARE < share * n < n - RARE:
+    if MAX_RARE_COUNT < share * n < n - MAX_RARE_COUNT:
         assert wide == plain
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from snellen.analysis.benchmark_rows import benchmark_rows
 from snellen.analysis.capability import capability_rows
 from snellen.analysis.corrections import corrected_rows
-from snellen.analysis.coverage import describe_missing, member_names, without_words
+from snellen.analysis.coverage import describe_left_out, describe_missing, member_names
 from snellen.analysis.headline import HEADLINE, OVERALL, aggregation_unit, bounded_mean
 from snellen.analysis.pools import pooled_benchmarks
 from snellen.analysis.question_means import mean_over_questions
@@ -20,7 +20,7 @@ from snellen.records import Convention, Method, Result
 from snellen.scoring.choice_metrics import LEGACY_INSTABILITY
 from snellen.scoring.scored_run import ScoredRun, run_labels
 
-AS_PUBLISHED_ONLY = LEGACY_INSTABILITY.names
+METRICS_ONLY_AS_PUBLISHED = LEGACY_INSTABILITY.names
 """Rows that only tables of a run scored as published have."""
 
 
@@ -55,7 +55,7 @@ def aggregate_run(run: ScoredRun) -> list[Result]:
     rows = corrected_rows(run, rows)
     if run.convention != "standard":
         return _as_printed(run, rows)
-    return [row for row in rows if row.metric not in AS_PUBLISHED_ONLY]
+    return [row for row in rows if row.metric not in METRICS_ONLY_AS_PUBLISHED]
 
 
 def _with_headline(run: ScoredRun, stored_rows: Sequence[Result]) -> list[Result]:
@@ -92,9 +92,14 @@ def results_of_all(runs: Sequence[ScoredRun]) -> list[Result]:
 
 
 def _mean_rows(run: ScoredRun, rows: Sequence[Result]) -> Iterator[Result]:
-    """Yield means over the benchmarks of a dimension, and over all benchmarks, for rows that declare a scale.
+    """Yield the mean of each metric over the benchmarks of each ability dimension, and over all benchmarks.
 
-    Questions have equal weight if all suites concerned say so and the metric is a mean over questions, else benchmarks.
+    Only metrics that declare a scale have a mean. Each question has equal weight if the suites of all benchmarks in the
+    mean declare that and the metric is a mean over questions; otherwise each benchmark has.
+
+    Args:
+        run: The scored run.
+        rows: The result rows of its benchmarks. Rows of slices are ignored.
     """
     specs = {scored.spec.name: scored.spec for scored in run.benchmarks}
     groups: dict[tuple[str, Method, str, str], list[Result]] = defaultdict(list)
@@ -117,13 +122,21 @@ def _mean_rows(run: ScoredRun, rows: Sequence[Result]) -> Iterator[Result]:
         else:
             mean = bounded_mean([row.estimate for row in members], declaration)
 
-        names = [row.benchmark for row in members if row.estimate.value is not None]
+        names_with_value: list[str] = []
+        names_without_value: set[str] = set()
+        for row in members:
+            if row.estimate.value is not None:
+                names_with_value.append(row.benchmark)
+            else:
+                names_without_value.add(row.benchmark)
+        names_without_value.difference_update(names_with_value)
         if isinstance(metric_of(metric), ChoiceMetric):
             scope = "" if dimension == OVERALL else dimension
-            partial = describe_missing(run, names, mean, with_options=True, dimension=scope)
+            partial = describe_missing(
+                run, names_with_value, mean, with_options=True, dimension=scope
+            )
         else:
-            without_value = {row.benchmark for row in members}.difference(names)
-            partial = without_words(without_value)
+            partial = describe_left_out(names_without_value)
 
         reason = None
         if mean.value is None:
@@ -144,7 +157,7 @@ def _mean_rows(run: ScoredRun, rows: Sequence[Result]) -> Iterator[Result]:
             better=declaration.better,
             reason=reason,
             over=averaged_over,
-            members=member_names(run, names),
+            members=member_names(run, names_with_value),
             partial=partial,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 from snellen.analysis.choice_values import scored_predictions
 from snellen.analysis.group_means import estimate_mean
 from snellen.analysis.linearisation import (
-    FIELD_TAG,
+    DOCUMENT_FIELD_TAG,
     corpus_estimates,
     document_field,
     macro_estimate,
@@ -32,8 +33,8 @@ from snellen.records import Estimate, Method, Result, Score
 from snellen.scoring.published_means import PUBLISHED_MEAN
 from snellen.scoring.scored_run import ScoredBenchmark
 
-BY_FIELD = "field_exact_match"
-MAX_SLICES = 100
+FIELD_METRIC = "field_exact_match"
+MAX_SLICES_PER_TAG = 100
 """A tag with more values than this is not sliced: it differs for nearly every sample."""
 RecordT = TypeVar("RecordT", Score, QuestionCounts)
 
@@ -50,6 +51,7 @@ def _score_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
 
     Each metric has a row for the benchmark and one for each slice of its questions, such as those with the tag
     `level=hard`. If the model did not answer some questions, a further row has the mean over the answered ones.
+    Benchmarks of documents also have a mean over fields, and dialogues the trend of the accuracy over rounds.
     """
     corpus_metrics: set[str] = set()
     for tally in scored.tallies:
@@ -57,7 +59,7 @@ def _score_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
 
     for (protocol, method, metric), records in scored.score_rows.items():
         scores = list(records)
-        key = (model, scored, protocol, method)
+        make_row = partial(_row, model, scored, protocol, method)
         if metric not in corpus_metrics:
             slices = [("", scores)]
             if declared_row(metric).sliced:
@@ -65,26 +67,26 @@ def _score_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
                 slices.extend(_slices_by_answer(scored, scores, metric))
             for slice_name, members in slices:
                 estimate = _estimate(scored, members, metric)
-                row = _row(*key, metric, estimate, slice_name)
+                row = make_row(metric, estimate, slice_name)
                 yield replace(row, reason=why_withheld(estimate, members))
                 if estimate.absent and not declared_row(metric).secondary_to:
                     answered = [score for score in members if not score.absent]
                     estimate_of_answered = _estimate(scored, answered, metric)
-                    yield _row(*key, metric + OF_ANSWERED, estimate_of_answered, slice_name)
+                    yield make_row(metric + OF_ANSWERED, estimate_of_answered, slice_name)
 
-        if metric == BY_FIELD:
+        if metric == FIELD_METRIC:
 
             def field_of(score: Score) -> str:
                 return document_field(scored.samples[score.sample_id])
 
-            yield _row(*key, f"{metric}_macro", macro_estimate(scored, scores, field_of))
+            yield make_row(f"{metric}_macro", macro_estimate(scored, scores, field_of))
             for slice_name, members in _slices_by_question(scored, scores):
-                yield _row(*key, metric, mean_estimate(scored, members, metric), slice_name)
+                yield make_row(metric, mean_estimate(scored, members, metric), slice_name)
 
         if metric == "accuracy":
             in_dialogues = [score for score in scores if scored.samples[score.sample_id].turns]
             for name, estimate in trend_estimates(scored, in_dialogues).items():
-                yield _with_reason(_row(*key, name, estimate))
+                yield _with_reason(make_row(name, estimate))
 
 
 def _corpus_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
@@ -98,7 +100,7 @@ def _corpus_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
         tallies_by_metric[tally.protocol, tally.method, tally.metric].append(tally)
 
     for (protocol, method, metric), tallies in tallies_by_metric.items():
-        key = (model, scored, protocol, method)
+        make_row = partial(_row, model, scored, protocol, method)
         slices = [("", tallies)]
         # A published mean weighs the parts of a benchmark, and a slice has few of them.
         if metric != PUBLISHED_MEAN:
@@ -106,12 +108,13 @@ def _corpus_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
             slices.extend(_slices_by_answer(scored, tallies, find_metric(metric).names[0]))
         for slice_name, members in slices:
             for name, estimate in corpus_estimates(scored, members).items():
-                if declared_row(name).sliced or not slice_name:
-                    yield _with_reason(_row(*key, name, estimate, slice_name))
+                is_of_benchmark = not slice_name
+                if is_of_benchmark or declared_row(name).sliced:
+                    yield _with_reason(make_row(name, estimate, slice_name))
             answered = [tally for tally in members if not tally.absent]
             if answered and len(answered) < len(members):
                 for name, estimate in corpus_estimates(scored, answered).items():
-                    yield _row(*key, name + OF_ANSWERED, estimate, slice_name)
+                    yield make_row(name + OF_ANSWERED, estimate, slice_name)
 
 
 def _template_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
@@ -261,7 +264,7 @@ def _slices_by_question(
     names the field.
     """
     for sample in scored.samples.values():
-        if FIELD_TAG in sample.tags:
+        if DOCUMENT_FIELD_TAG in sample.tags:
             return
     scores_by_question: dict[str, list[Score]] = defaultdict(list)
     for score in scores:
@@ -273,8 +276,8 @@ def _slices_by_question(
 def _named_slices(
     tag: str, records_by_value: dict[str, list[RecordT]]
 ) -> Iterator[tuple[str, list[RecordT]]]:
-    """Yield slices named `TAG=VALUE` with their records, sorted by value; nothing if there are more than `MAX_SLICES`."""
-    if len(records_by_value) > MAX_SLICES:
+    """Yield slices named `TAG=VALUE` with their records, sorted by value; nothing if there are more than `MAX_SLICES_PER_TAG`."""
+    if len(records_by_value) > MAX_SLICES_PER_TAG:
         return
     for value, records in sorted(records_by_value.items()):
         yield f"{tag}={value}", records

@@ -79,11 +79,10 @@ class _CapabilityMeans(Struct, frozen=True):
                 by_dimension[row.dimension].append(row)
 
         dimensions: list[Result] = []
+        ways_of_averaging = [rules.dimension for rules in self._published_rules()]
         for dimension, members in by_dimension.items():
             mean = self._mean(members, CAPABILITY, dimension)
-            mean = self._with_printed_mean(
-                mean, members, [rules.dimension for rules in self._published_rules()]
-            )
+            mean = self._with_printed_mean(mean, members, ways_of_averaging)
             dimensions.append(mean)
             yield from self._task_means(members, dimension)
             yield mean
@@ -102,26 +101,28 @@ class _CapabilityMeans(Struct, frozen=True):
             rows_by_task[task].append(row)
         if len(rows_by_task) < 2:
             return
+        ways_of_averaging = [rules.dimension for rules in self._published_rules()]
         for task, rows in sorted(rows_by_task.items()):
             mean = self._mean(rows, TASK_CAPABILITY, dimension)
-            mean = self._with_printed_mean(
-                mean, rows, [rules.dimension for rules in self._published_rules()]
-            )
+            mean = self._with_printed_mean(mean, rows, ways_of_averaging)
             yield replace(mean, slice=f"task={task}", partial="")
 
     def _overall_mean(self, dimensions: Sequence[Result]) -> Result:
         """Return the one number for the whole run: a mean with the weights that the suites declare.
 
+        If the suites give ability dimensions equal weight, it is the mean of the dimensions, or their sum if the papers
+        print that; otherwise it is the mean over benchmarks or questions. If the metrics have no common scale, it has
+        no value, unless the papers average all the same.
+
         Args:
-            dimensions: The mean of each ability dimension. If the suites give dimensions equal weight, the number is
-                the mean of these; otherwise it is the mean over benchmarks or questions.
+            dimensions: The mean of each ability dimension.
         """
         unit_of_weight = self._aggregation_unit(self.headlines)
+        rules = self._published_rules()
         if why_no_mean(self.headlines):
             overall = replace(self._mean(self.headlines, HEADLINE, OVERALL), over=unit_of_weight)
-            return self._with_printed_mean(
-                overall, dimensions, [rules.overall for rules in self._published_rules()]
-            )
+            ways_of_averaging = [rule.overall for rule in rules]
+            return self._with_printed_mean(overall, dimensions, ways_of_averaging)
         all_have_dimensions = all(row.dimension for row in self.headlines)
         if unit_of_weight != "dimensions" or not all_have_dimensions:
             return self._mean(self.headlines, HEADLINE, OVERALL)
@@ -142,15 +143,23 @@ class _CapabilityMeans(Struct, frozen=True):
                 benchmark_names, estimate, [row.dimension for row in means]
             ),
         )
-        rules = self._published_rules()
-        if not rules or any(rule.overall != "sum" for rule in rules):
+        papers_print_sum = bool(rules) and all(rule.overall == "sum" for rule in rules)
+        if not papers_print_sum:
             return overall
-        # These suites print the sum over dimensions in place of the mean.
         total = overall.estimate.scaled(len(means))
         return replace(overall, estimate=total, detail=f"sum over {len(means)} dimensions")
 
     def _mean(self, members: Sequence[Result], metric: str, dimension: str) -> Result:
-        """Return the mean of some headlines, over all questions if the suites say so, else over benchmarks."""
+        """Return the mean of the headlines of some benchmarks.
+
+        It is the mean over all their questions if the suites declare that, and else the mean over benchmarks. If the
+        metrics have no common scale, the result has a reason in place of a value.
+
+        Args:
+            members: The headline of each benchmark.
+            metric: The name of the mean, such as `capability`.
+            dimension: The ability dimension of the benchmarks, or `*` for a mean over all.
+        """
         reason = why_no_mean(members)
         averaged_over: MeanOver = "benchmarks"
         if reason:
@@ -166,23 +175,26 @@ class _CapabilityMeans(Struct, frozen=True):
             estimate = pooled or bounded_mean([row.estimate for row in members], scale)
 
         names = [row.benchmark for row in members]
-        is_of_all = dimension == OVERALL
-        covered = sorted({row.dimension for row in members} - {""}) if is_of_all else []
+        if dimension == OVERALL:
+            covered_dimensions = sorted({row.dimension for row in members} - {""})
+            gaps = self._describe_gaps(names, estimate, covered_dimensions)
+        else:
+            gaps = self._describe_gaps(names, estimate, [], dimension)
         return Result(
-            self.run.manifest.model,
-            OVERALL,
-            self.method,
-            self.method,
-            metric,
-            estimate,
-            dimension,
+            model=self.run.manifest.model,
+            benchmark=OVERALL,
+            protocol=self.method,
+            method=self.method,
+            metric=metric,
+            estimate=estimate,
+            dimension=dimension,
             unit=scale.unit,
             better=scale.better,
             reason=reason,
             detail=_metric_names(members) if reason else "",
             over=averaged_over,
             members=member_names(self.run, names),
-            partial=self._describe_gaps(names, estimate, covered, "" if is_of_all else dimension),
+            partial=gaps,
         )
 
     def _published_rules(self) -> list[AsPublished]:
@@ -191,7 +203,7 @@ class _CapabilityMeans(Struct, frozen=True):
         return rules if len(rules) == len(self.run.benchmarks) else []
 
     def _with_printed_mean(
-        self, row: Result, members: Sequence[Result], means: Sequence[str]
+        self, row: Result, members: Sequence[Result], ways_of_averaging: Sequence[str]
     ) -> Result:
         """Give a mean that has no value, because scales differ, the value that the paper prints all the same.
 
@@ -201,9 +213,10 @@ class _CapabilityMeans(Struct, frozen=True):
         Args:
             row: The mean.
             members: The results that it is the mean of.
-            means: How each suite computes such a mean; `mean of printed` is the case above.
+            ways_of_averaging: How the paper of each suite computes such a mean; `mean of printed` is the case above.
         """
-        if row.reason != "scales differ" or set(means) != {"mean of printed"}:
+        all_average_printed = set(ways_of_averaging) == {"mean of printed"}
+        if row.reason != "scales differ" or not all_average_printed:
             return row
         if any(member.reason for member in members):
             return row
@@ -239,15 +252,24 @@ class _CapabilityMeans(Struct, frozen=True):
         dimensions: Sequence[str],
         dimension: str = "",
     ) -> str:
-        """Describe what a mean does not cover: dimensions, benchmarks and questions without a value; empty if nothing."""
-        with_options = self.method == "likelihood"
-        lacking = ""
+        """Describe what a mean does not cover, such as `2 of 3 dimensions; 7 of all 8 benchmarks`; empty if nothing.
+
+        Args:
+            members: The benchmarks that the mean covers.
+            estimate: The mean.
+            dimensions: The dimensions that a mean over all dimensions covers. If empty, they are not mentioned.
+            dimension: The dimension of a mean over one dimension.
+        """
+        with_options = self.method == "likelihood"  # only options have likelihoods
+        clauses: list[str] = []
         if dimensions:
-            lacking = missing_dimensions(self.run, dimensions, with_options=with_options)
-        missing = describe_missing(
-            self.run, members, estimate, with_options=with_options, dimension=dimension
+            clauses.append(missing_dimensions(self.run, dimensions, with_options=with_options))
+        clauses.append(
+            describe_missing(
+                self.run, members, estimate, with_options=with_options, dimension=dimension
+            )
         )
-        return "; ".join(filter(None, [lacking, missing]))
+        return "; ".join(clause for clause in clauses if clause)
 
 
 def _metric_names(rows: Sequence[Result]) -> str:

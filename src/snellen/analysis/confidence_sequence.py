@@ -27,9 +27,9 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 ALPHA = 0.05
-BOLDNESS = 0.75
+MAX_LOSS_SHARE = 0.75
 """Greatest share of the capital that a bet may lose."""
-PRECISION = 1e-6
+BOUND_PRECISION = 1e-6
 """Distance of a computed bound from the exact one."""
 PRIOR_VARIANCE = 0.25
 """Assumed variance of a value before the first draw: the greatest that a value in [0, 1] can have."""
@@ -92,8 +92,8 @@ def sequence_interval(
 
     upward = Bets([(draw.size, draw.least) for draw in draws], population, aims)
     downward = Bets([(draw.size, draw.size - draw.greatest) for draw in draws], population, aims)
-    low = _first_possible(upward, floor, least / n_drawn)
-    high = 1 - _first_possible(downward, 1 - ceiling, 1 - greatest / n_drawn)
+    low = _least_possible_mean(upward, floor, least / n_drawn)
+    high = 1 - _least_possible_mean(downward, 1 - ceiling, 1 - greatest / n_drawn)
     return low, high
 
 
@@ -111,7 +111,7 @@ class _Step(Struct, frozen=True):
     previous_total: float
     """Sum of their values."""
     bets: tuple[float, ...]
-    """Bet for each aim, before it is limited by `BOLDNESS`."""
+    """Bet for each aim, before it is limited by `MAX_LOSS_SHARE`."""
 
 
 class Bets:
@@ -179,19 +179,27 @@ class Bets:
             yield _log_of_mean(logs)
 
     def _logs_by_aim(self, mean: float) -> Iterator[list[float]]:
-        """Yield, after each image, a list with the logarithm of the capital of each series of bets.
+        """Yield, after each image, the logarithm of the capital of each series of bets: log K_t(m), one for each aim.
 
-        It is always the same list object, which is updated in place.
+        The formulas are in the docstring of the module. The caller must not keep the list, because the same list object
+        is updated and yielded after each image.
+
+        Args:
+            mean: The mean m that the bets are against.
         """
-        logs = [0.0] * self._n_aims
+        log_capitals = [0.0] * self._n_aims
         for step in self._steps:
-            previous = (step.previous_total - mean * step.previous_questions) / step.remaining
-            deviation = step.total - mean * step.size + previous
-            worst_loss = mean * self._largest - previous
-            largest_bet = BOLDNESS / worst_loss if worst_loss > 0 else math.inf
+            # (Z_1 + ... + Z_{i-1}) / (P - i + 1) and D_i(m)
+            carried_deviation = (
+                step.previous_total - mean * step.previous_questions
+            ) / step.remaining
+            deviation = step.total - mean * step.size + carried_deviation
+            # The largest image with only wrong replies gives the least possible deviation.
+            worst_loss = mean * self._largest - carried_deviation
+            largest_bet = MAX_LOSS_SHARE / worst_loss if worst_loss > 0 else math.inf
             for index, bet in enumerate(step.bets):
-                logs[index] += math.log1p(min(bet, largest_bet) * deviation)
-            yield logs
+                log_capitals[index] += math.log1p(min(bet, largest_bet) * deviation)
+            yield log_capitals
 
 
 def _log_of_mean(logs: Sequence[float]) -> float:
@@ -202,8 +210,10 @@ def _log_of_mean(logs: Sequence[float]) -> float:
     return largest + math.log(total / len(logs))
 
 
-def _first_possible(bets: Bets, floor: float, mean: float) -> float:
-    """Return the least mean that the bets have not ruled out.
+def _least_possible_mean(bets: Bets, floor: float, mean: float) -> float:
+    """Return the least mean that the bets have not ruled out, found by bisection.
+
+    A mean is ruled out if the capital of the bets against it is at least 2 / alpha.
 
     Args:
         bets: Bets that the mean is greater.
@@ -215,7 +225,7 @@ def _first_possible(bets: Bets, floor: float, mean: float) -> float:
         return floor
     ruled_out = floor
     possible = mean
-    while possible - ruled_out > PRECISION:
+    while possible - ruled_out > BOUND_PRECISION:
         middle = (ruled_out + possible) / 2
         if bets.log_capital(middle) >= threshold:
             ruled_out = middle

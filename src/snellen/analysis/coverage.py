@@ -8,7 +8,7 @@ from snellen.catalogue import BenchmarkSpec, entries, suite_members
 from snellen.records import Estimate
 from snellen.scoring.scored_run import ScoredRun
 
-MOST_NAMED = 8
+MAX_LISTED_NAMES = 8
 """Names in a list at most; further ones are counted."""
 
 
@@ -18,7 +18,7 @@ def member_names(run: ScoredRun, names: Collection[str]) -> str:
     If the same part of each benchmark was run, it is named once at the end: `a, b (each: first 100)`. So two equal
     texts mean equal questions.
     """
-    part_by_name = dict(_asked_parts(run))
+    part_by_name = dict(_partly_run_benchmarks(run))
     distinct_parts = {part_by_name.get(name, "") for name in names}
     if len(names) > 1 and len(distinct_parts) == 1:
         [common_part] = distinct_parts
@@ -56,11 +56,11 @@ def describe_missing(
     """
     clauses: list[str] = []
     missing: list[str] = []
-    for spec in _named(run, with_options):
+    for spec in _expected_specs(run, with_options):
         if dimension in ("", spec.dimension) and spec.name not in names:
             missing.append(spec.name)
     if missing and dimension:
-        clauses.append(without_words(missing))
+        clauses.append(describe_left_out(missing))
     elif missing:
         total = len(names) + len(missing)
         expected = f"{total} benchmarks with options" if with_options else f"all {total} benchmarks"
@@ -72,9 +72,11 @@ def describe_missing(
             is_expected = not with_options or scored.spec.formulation != "text"
             if len(scored.predictions) and scored.spec.name not in names and is_expected:
                 unused.append(scored.spec.name)
-        clauses.append(without_words(unused))
+        clauses.append(describe_left_out(unused))
 
-    partly_run = [name.rpartition("/")[2] for name, _ in _asked_parts(run) if name in names]
+    partly_run = [
+        name.rpartition("/")[2] for name, _ in _partly_run_benchmarks(run) if name in names
+    ]
     if partly_run:
         clauses.append(f"only some of the questions of {few_names(partly_run)} were run")
     if estimate.n < estimate.questions:
@@ -82,7 +84,7 @@ def describe_missing(
     return "; ".join(clause for clause in clauses if clause)
 
 
-def without_words(names: Iterable[str]) -> str:
+def describe_left_out(names: Iterable[str]) -> str:
     """Return the benchmarks that a number leaves out as a text: `without sroie, funsd`; empty without any."""
     listed = few_names(name.rpartition("/")[2] for name in names)
     return f"without {listed}" if listed else ""
@@ -99,13 +101,13 @@ def missing_dimensions(run: ScoredRun, present: Collection[str], *, with_options
     Returns:
         The description; empty if no expected dimension is missing.
     """
-    expected = {spec.dimension for spec in _named(run, with_options)}
+    expected = {spec.dimension for spec in _expected_specs(run, with_options)}
     if expected <= set(present):
         return ""
     return f"{len(present)} of {len(expected)} dimensions"
 
 
-def _named(run: ScoredRun, with_options: bool) -> list[BenchmarkSpec]:
+def _expected_specs(run: ScoredRun, with_options: bool) -> list[BenchmarkSpec]:
     """Return the benchmarks that a number over several benchmarks is expected to include.
 
     These are the benchmarks of the run and all others of its suites, without those that have no ability dimension.
@@ -133,8 +135,8 @@ def _named(run: ScoredRun, with_options: bool) -> list[BenchmarkSpec]:
     return [spec for spec in specs.values() if spec.formulation != "text"]
 
 
-def _asked_parts(run: ScoredRun) -> Iterator[tuple[str, str]]:
-    """Yield each benchmark of which a run used only some questions, and what restricted it.
+def _partly_run_benchmarks(run: ScoredRun) -> Iterator[tuple[str, str]]:
+    """Yield each benchmark of which a run used only some questions, and what restricted them.
 
     Yields:
         The name of the benchmark, and a description such as `where level=hard, first 100`.
@@ -149,7 +151,7 @@ def _asked_parts(run: ScoredRun) -> Iterator[tuple[str, str]]:
         if use.part is not None and not use.part.is_whole:
             restrictions.append(str(use.part))
         if restrictions:
-            yield use.name, ", ".join(filter(None, restrictions))
+            yield use.name, ", ".join(restrictions)
 
 
 def few_names(names: Iterable[str]) -> str:
@@ -160,8 +162,8 @@ def few_names(names: Iterable[str]) -> str:
         'q0, q1, q10, q11, q12, q13, q14, q15 and 12 others'
     """
     ordered = sorted(names)
-    n_unlisted = len(ordered) - MOST_NAMED
+    n_unlisted = len(ordered) - MAX_LISTED_NAMES
     if n_unlisted <= 1:
         return ", ".join(ordered)
-    listed = ", ".join(ordered[:MOST_NAMED])
+    listed = ", ".join(ordered[:MAX_LISTED_NAMES])
     return f"{listed} and {n_unlisted} others"

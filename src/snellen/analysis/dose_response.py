@@ -18,7 +18,7 @@ from snellen.records import Estimate
 from snellen.scoring.scored_run import ScoredBenchmark
 
 RESAMPLES = 1000
-CERTAIN = 0.975
+MIN_SHARE_ABOVE_CHANCE = 0.975
 """Share of the resamples whose score on clean images must be above chance; otherwise there is no half dose."""
 
 
@@ -76,7 +76,9 @@ def dose_responses(scored: ScoredBenchmark) -> list[DoseResponse]:
         []
     """
     headlines = [leading_headline(scored)]
-    doses = _doses(protocol for protocol, _, metric in scored.score_rows if metric in headlines)
+    doses = _doses_by_degradation(
+        protocol for protocol, _, metric in scored.score_rows if metric in headlines
+    )
     if not doses:
         return []
     measured: dict[tuple[str, str], QuestionMeasures] = {}
@@ -97,7 +99,9 @@ def dose_responses(scored: ScoredBenchmark) -> list[DoseResponse]:
     return responses
 
 
-def _doses(protocol_labels: Iterable[str]) -> Mapping[tuple[str, str], list[tuple[float, str]]]:
+def _doses_by_degradation(
+    protocol_labels: Iterable[str],
+) -> Mapping[tuple[str, str], list[tuple[float, str]]]:
     """Collect the doses of image degradation among the protocols of a run.
 
     Returns:
@@ -158,9 +162,10 @@ def _half_dose(
     keys: Sequence[tuple[str, int]],
     chance: float,
 ) -> HalfDose:
-    """Return the dose at which half of the accuracy above chance is lost, with a bootstrap interval.
+    """Return the dose at which half of the score above chance is lost, with a 95% bootstrap interval.
 
-    Image groups are drawn with replacement `RESAMPLES` times, and the dose is computed each time.
+    Image groups are drawn with replacement `RESAMPLES` times, and the dose is computed each time. The ends of the
+    interval are the doses that 2.5% and 97.5% of the resamples do not exceed.
 
     Args:
         doses: Doses of a degradation; the first is that of clean images.
@@ -169,10 +174,12 @@ def _half_dose(
         chance: Accuracy of guessing.
 
     Returns:
-        The dose and its interval, or a `HalfDose` without a value that says why it has none.
+        The dose and its interval, or a `HalfDose` without a value that says why it has none: the metric is not a mean
+        over questions, or the score on clean images is not significantly above chance.
     """
     clean = curves[0]
-    if not keys or any(curve.counted_by or curve.censored for curve in curves):
+    is_plain_mean = not any(curve.counted_by or curve.censored for curve in curves)
+    if not keys or not is_plain_mean:
         return HalfDose(why_not="only of a mean over questions that were answered at every dose")
 
     keys_by_group: dict[str, list[tuple[str, int]]] = defaultdict(list)
@@ -188,10 +195,10 @@ def _half_dose(
     half_doses: list[float] = []
     for _ in range(RESAMPLES):
         resampled_groups = rng.choices(sums_by_group, k=len(sums_by_group))
-        half_dose = _crossing(doses, _means(resampled_groups), chance)
+        half_dose = _dose_of_half_loss(doses, _mean_score_by_dose(resampled_groups), chance)
         if half_dose is not None:
             half_doses.append(half_dose)
-    if len(half_doses) < CERTAIN * RESAMPLES:
+    if len(half_doses) < MIN_SHARE_ABOVE_CHANCE * RESAMPLES:
         return HalfDose(why_not="not surely above chance on clean images")
 
     # Sorted by damage, the least first: a dose can be less than that of clean images.
@@ -203,7 +210,7 @@ def _half_dose(
     half_doses.sort(key=damage)
     last = len(half_doses) - 1
     return HalfDose(
-        value=_finite(_crossing(doses, _means(sums_by_group), chance)),
+        value=_finite(_dose_of_half_loss(doses, _mean_score_by_dose(sums_by_group), chance)),
         low=_finite(half_doses[round(0.025 * last)]),
         high=_finite(half_doses[round(0.975 * last)]),
     )
@@ -214,7 +221,7 @@ def _finite(dose: float | None) -> float | None:
     return None if dose is None or math.isinf(dose) else dose
 
 
-def _means(sums: Sequence[tuple[list[float], int]]) -> list[float]:
+def _mean_score_by_dose(sums: Sequence[tuple[list[float], int]]) -> list[float]:
     """Return the mean score at each dose.
 
     Args:
@@ -228,7 +235,9 @@ def _means(sums: Sequence[tuple[list[float], int]]) -> list[float]:
     return means
 
 
-def _crossing(doses: Sequence[float], means: Sequence[float], chance: float) -> float | None:
+def _dose_of_half_loss(
+    doses: Sequence[float], means: Sequence[float], chance: float
+) -> float | None:
     """Return the dose at which the mean score has lost half of its height above chance.
 
     The means are first fitted by a falling curve, which is linear between doses.
@@ -236,7 +245,7 @@ def _crossing(doses: Sequence[float], means: Sequence[float], chance: float) -> 
     Returns:
         Infinity if no dose lowers the score that far; None if the score on clean images is not above chance.
     """
-    fitted = falling(means)
+    fitted = non_increasing_fit(means)
     clean_score = fitted[0]
     if clean_score <= chance:
         return None
@@ -247,7 +256,7 @@ def _crossing(doses: Sequence[float], means: Sequence[float], chance: float) -> 
     return math.inf
 
 
-def falling(values: Sequence[float]) -> list[float]:
+def non_increasing_fit(values: Sequence[float]) -> list[float]:
     """Return the non-increasing sequence that is nearest to `values` by the sum of squared distances.
 
     Neighbours that rise are replaced by their mean until none do (pool adjacent violators; Barlow et al. 1972,

@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Hashable, Sequence
 
 from snellen.analysis.group_spread import GroupLabels, GroupSpread, group_spread
-from snellen.analysis.intervals import SAME, UNIT_INTERVAL, Bounds, interval_of
+from snellen.analysis.intervals import RELATIVE_ROUNDING, UNIT_INTERVAL, Bounds, interval_of
 from snellen.records import Estimate
 
 
@@ -55,7 +55,7 @@ def estimate_mean(
     spread = group_spread(influences, labels)
 
     lower_bound, upper_bound = bounds
-    rounding_error = SAME * max(1.0, abs(mean))
+    rounding_error = RELATIVE_ROUNDING * max(1.0, abs(mean))
     varied = max(values) - min(values) > rounding_error
     is_difference = lower_bound < 0 < upper_bound and math.isfinite(upper_bound - lower_bound)
     if is_difference and varied and spread.groups > 1:

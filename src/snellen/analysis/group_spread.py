@@ -20,7 +20,7 @@ from snellen.analysis.quantiles import normal_quantile, student_t
 
 GroupT = TypeVar("GroupT", bound=Hashable)
 
-BINARY_CARRIERS = 0.7
+BINARY_CARRIER_SHARE = 0.7
 """The part of the groups that carry wrong answers which counts near a bound. 12 groups of 25 at 0.9 with a correlation
 of 0.6 are covered 92.8 of 100 times with all of them and 95.9 with this part; 20 of 25 at 0.95, 90.3 and 95.3."""
 
@@ -83,7 +83,7 @@ class GroupSpread(Struct, frozen=True):
     """Degrees of freedom, fewer than `df` if a few groups make up most of the spread."""
     binary_df: float = math.inf
     """The same for values at the bounds in groups of several: near a bound, the samples that happen to have few wrong
-    answers also show too little of how these cluster, so that fewer groups count (`BINARY_CARRIERS`)."""
+    answers also show too little of how these cluster, so that fewer groups count (`BINARY_CARRIER_SHARE`)."""
     skew: float = 0.0
     """Skewness of the estimate, from unbiased cumulants for groups of one size; 0 for fewer than five groups."""
 
@@ -174,7 +174,7 @@ def group_spread(deviations: Sequence[float], groups: Sequence[Hashable]) -> Gro
     observed_df = max(1.0, min(df, math.pi * carriers - 1))
     binary_df = math.inf
     if is_grouped:
-        binary_df = max(1.0, BINARY_CARRIERS * math.pi * carriers - 1)
+        binary_df = max(1.0, BINARY_CARRIER_SHARE * math.pi * carriers - 1)
     return GroupSpread(
         groups=n_groups,
         effective_groups=1 / sum_squared_shares,

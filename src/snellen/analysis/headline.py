@@ -40,9 +40,9 @@ HEADLINE_METRIC = Metric(
     rows=(MetricRow(name=HEADLINE),),
 )
 """Its unit and direction are those of the metrics it averages; each result states them."""
-WORD_OVERLAP = "rouge_l"
+WORD_OVERLAP_METRIC = "rouge_l"
 """The row of long texts, which only a judge can compare: it counts the words in common."""
-JUDGED = "judged_correct"
+JUDGED_METRIC = "judged_correct"
 OVERALL = "*"
 """The benchmark or dimension of a row that is a mean over all of them."""
 
@@ -97,8 +97,8 @@ def headline_metrics(scored: ScoredBenchmark) -> list[str]:
         names.append(spec.headline)
         names.append(QUESTION_SCORE)
         names.extend(_requested_judged_rows(scored))
-        if headline_metric(spec) == WORD_OVERLAP:
-            names.append(JUDGED)
+        if headline_metric(spec) == WORD_OVERLAP_METRIC:
+            names.append(JUDGED_METRIC)
         names.append(headline_metric(spec))
 
     without_duplicates = dict.fromkeys(names)
@@ -164,7 +164,7 @@ def headline_chance(scored: ScoredBenchmark, metric: str) -> float | None:
         The chance level. None if no question has options, or if the level of this metric is not defined. A guess at an
         open question counts as wrong, unless the answer is yes or no.
     """
-    if metric == "pope_accuracy":
+    if metric == "pope_accuracy":  # half of POPE's questions have the answer yes
         return 0.5
     if scored.chance_accuracy is None:
         return None
@@ -194,7 +194,8 @@ def protocol_preference(protocol: str) -> tuple[bool, int, bool, str]:
     """Return a sort key for protocols. The smallest key belongs to the protocol whose accuracy represents the model.
 
     Protocols that show the unchanged images and use no other model come before all others. Of these, the one whose
-    accuracy rests on the most presentations of a question is first; of equals, one without circular passes.
+    accuracy rests on the most presentations of a question is first. Of equal ones, a protocol without circular passes,
+    that is, without questions that are asked again with their options in another order, comes first.
 
     Examples:
         >>> protocol_preference("vanilla") < protocol_preference("blind")

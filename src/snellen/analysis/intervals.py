@@ -16,13 +16,13 @@ Interval = tuple[float | None, float | None]
 UNIT_INTERVAL: Bounds = (0.0, 1.0)
 """The bounds of a share."""
 NO_BOUNDS: Bounds = (-math.inf, math.inf)
-SAME = 1e-12
+RELATIVE_ROUNDING = 1e-12
 """Values that differ by less than this, relative to their size, differ by rounding."""
-FEW_GROUPS = 3
+FEW_BOUNDED_GROUPS = 3
 """Up to this many groups, Student's t covers 90 to 92 of 100 for values within bounds that never come near one. The
 variance is then multiplied by G / (G - 1)."""
 FEW_UNBOUNDED_GROUPS = 5
-"""Like `FEW_GROUPS`, for values without bounds."""
+"""Like `FEW_BOUNDED_GROUPS`, for values without bounds."""
 
 
 def interval_of(
@@ -46,7 +46,7 @@ def interval_of(
     if spread.groups < 2:
         return None, None
     low, high = bounds
-    largest_rounding_error = SAME * max(1.0, abs(value))
+    largest_rounding_error = RELATIVE_ROUNDING * max(1.0, abs(value))
     is_rounding = spread.independent <= largest_rounding_error**2  # a variance
     is_inside = low < value < high
     if not varied or is_rounding or not is_inside:
@@ -59,7 +59,7 @@ def interval_of(
     if has_no_bound:
         few_groups = FEW_UNBOUNDED_GROUPS
     elif has_both_bounds and not binary:
-        few_groups = FEW_GROUPS
+        few_groups = FEW_BOUNDED_GROUPS
     variance = spread.variance(binary)
     if spread.groups <= few_groups:
         variance *= spread.groups / (spread.groups - 1)

@@ -20,9 +20,9 @@ from snellen.metrics.question_counts import Counts, QuestionCounts
 from snellen.records import Estimate, Sample, Score
 from snellen.scoring.scored_run import ScoredBenchmark
 
-FEWEST_GROUPS = 3
+MIN_GROUPS_FOR_INTERVAL = 3
 """Of fewer images no interval is given: it would hold BLEU-4 on two captions in 87 of 100."""
-STEP = 1e-4
+RELATIVE_STEP = 1e-4
 """Step of central differences, relative to the sum."""
 ROUND_TREND = Metric(
     description="of dialogues: correlation and slope of accuracy against the number of the round (arXiv 2310.02569, A.8)",
@@ -54,8 +54,8 @@ FIELD_MACRO = Metric(
     ),
 )
 TREND_BOUNDS = (-1.0, 1.0)
-FEWEST_ROUNDS = 3
-FIELD_TAG = "key"
+MIN_TREND_ROUNDS = 3
+DOCUMENT_FIELD_TAG = "key"
 RowFunction = Callable[[Counts], Sequence[float | None]]
 
 
@@ -104,7 +104,7 @@ def trend_estimates(scored: ScoredBenchmark, scores: Sequence[Score]) -> dict[st
         without a value if a round has no scored question, and the correlation also if all rounds are equally accurate.
     """
     n_rounds = max((score.turn for score in scores), default=-1) + 1
-    if n_rounds < FEWEST_ROUNDS:
+    if n_rounds < MIN_TREND_ROUNDS:
         return {}
     n_values = 0
     # For each dialogue, the sum of accuracies in each round, then the number of values in each round.
@@ -174,7 +174,7 @@ def round_trend(accuracies: Sequence[float]) -> tuple[float | None, float]:
 
 def document_field(sample: Sample) -> str:
     """Return the field of a document that a question asks for: its tag `key`, or else the question itself."""
-    return sample.tags.get(FIELD_TAG) or sample.question
+    return sample.tags.get(DOCUMENT_FIELD_TAG) or sample.question
 
 
 def macro_estimate(
@@ -275,8 +275,9 @@ def linearised_deviations(
             linearised.append(None)
             continue
         shifts = [sum(map(mul, gradient, question_counts)) for question_counts in counts]
-        middle = math.fsum(shifts) / len(counts)
-        linearised.append((value, [shift - middle for shift in shifts]))
+        mean_shift = math.fsum(shifts) / len(counts)
+        influences = [shift - mean_shift for shift in shifts]
+        linearised.append((value, influences))
     return linearised
 
 
@@ -300,7 +301,7 @@ def linear_estimate(
     spread = group_spread(deviations, groups)
     is_within_bounds = bounds[0] <= value <= bounds[1]
     low, high = interval_of(value, spread, bounds if is_within_bounds else NO_BOUNDS)
-    if spread.groups < FEWEST_GROUPS:
+    if spread.groups < MIN_GROUPS_FOR_INTERVAL:
         low = high = None
     error = spread.error if spread.groups > 1 else None
     return Estimate(value, error, low, high, len(deviations), groups=spread.groups)
@@ -330,14 +331,16 @@ def _gradients(compute: RowFunction, sums: Counts, rows: int) -> list[list[float
         For each number, its derivative by each sum; None if the number is undefined for sums close to these.
     """
     derivatives_by_sum: list[list[float | None]] = []
-    for j, total in enumerate(sums):
+    for index, total in enumerate(sums):
         if not total:
             # All counts in a sum of zero are zero, so its derivative affects no question.
             derivatives_by_sum.append([0.0] * rows)
             continue
-        step = abs(total) * STEP
-        values_above = compute((*sums[:j], total + step, *sums[j + 1 :]))
-        values_below = compute((*sums[:j], total - step, *sums[j + 1 :]))
+        step = abs(total) * RELATIVE_STEP
+        sums_before = sums[:index]
+        sums_after = sums[index + 1 :]
+        values_above = compute((*sums_before, total + step, *sums_after))
+        values_below = compute((*sums_before, total - step, *sums_after))
         derivatives: list[float | None] = []
         for above, below in zip(values_above, values_below, strict=True):
             if above is None or below is None:

@@ -20,7 +20,7 @@ from snellen.protocols.base import labelled_declaration
 from snellen.records import Estimate, Prediction
 from snellen.scoring.scored_run import ScoredBenchmark
 
-_declared = cache(labelled_declaration)
+_protocol_declaration = cache(labelled_declaration)
 
 
 class LetterPreference(Struct, frozen=True):
@@ -52,7 +52,7 @@ def order_shown(prediction: Prediction) -> tuple[int, ...] | None:
         another model chose the option.
     """
     labels = prediction.variant.labels
-    declared_by = _declared(prediction.protocol)
+    declared_by = _protocol_declaration(prediction.protocol)
     if not labels or declared_by.conclude:
         return None
     if declared_by.stops_early and not declared_by.is_unbiased(prediction.variant):
@@ -70,7 +70,7 @@ def letter_preferences(benchmarks: Sequence[ScoredBenchmark]) -> list[LetterPref
     replies_by_letter: defaultdict[tuple[str, int, str], _Replies] = defaultdict(_Replies)
     group_numbers: dict[tuple[str, str], int] = {}
     for scored in benchmarks:
-        for prediction, order in _readable(scored):
+        for prediction, order in _replies_naming_an_option(scored):
             group_key = (scored.spec.name, scored.samples[prediction.sample_id].group)
             group_number = group_numbers.setdefault(group_key, len(group_numbers))
             answer = scored.answers.get((prediction.sample_id, prediction.turn))
@@ -87,7 +87,9 @@ def letter_preferences(benchmarks: Sequence[ScoredBenchmark]) -> list[LetterPref
     return preferences
 
 
-def _readable(scored: ScoredBenchmark) -> Iterator[tuple[Prediction, tuple[int, ...]]]:
+def _replies_naming_an_option(
+    scored: ScoredBenchmark,
+) -> Iterator[tuple[Prediction, tuple[int, ...]]]:
     """Yield the generated replies from which one of the shown options could be read.
 
     Yields:

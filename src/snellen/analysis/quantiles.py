@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 CONFIDENCE = 0.95
 """The share of intervals that hold the true value."""
-RARE = 11
+MAX_RARE_COUNT = 11
 """Outcomes of which there are more than this are not rare: Wilson's limit is below `rare_limit` from 10.1 on."""
 
 
@@ -32,7 +32,7 @@ def rare_limit(count: float, n: float = math.inf) -> float:
     """
     if count <= 0:
         return 0.0
-    if count > RARE:
+    if count > MAX_RARE_COUNT:
         return n
     # The chance is binomial for n trials and Poisson for infinitely many; its logarithm is
     # constant + count log(expected) + log_failures + log(series).

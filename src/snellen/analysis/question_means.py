@@ -12,7 +12,7 @@ over passes of the shares right. Requests of one question may fail together.
 
 The same applies to a run that was stopped or is still running: questions that fail early end before those that are
 right each time, but how far a question came depends on when it was begun. Steps that no question has reached are
-unknown. If they have more than a little weight (`LITTLE`) there is no mean. If few sequences have reached them (`FEW`), the
+unknown. If they have more than a little weight (`MAX_UNKNOWN_SHARE`) there is no mean. If few sequences have reached them (`MIN_CONTINUING_SEQUENCES`), the
 interval covers the worst cases. Restricting the mean to the questions before the first unfinished one would not help:
 it is still biased towards wrong answers (`bench/unfinished.py`).
 """
@@ -28,7 +28,7 @@ from msgspec.structs import replace
 
 from snellen.analysis.group_means import estimate_mean
 from snellen.analysis.group_spread import GroupSpread, group_spread
-from snellen.analysis.intervals import SAME, Bounds, interval_of
+from snellen.analysis.intervals import RELATIVE_ROUNDING, Bounds, interval_of
 from snellen.analysis.reading_error import widened_by_reading
 from snellen.metrics.declaration import (
     OF_ANSWERED,
@@ -43,9 +43,9 @@ from snellen.reasons import Reason
 from snellen.records import Estimate, ReadingDoubt, Result, Score
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 
-LITTLE = 0.05
+MAX_UNKNOWN_SHARE = 0.05
 """Largest share of questions with an unknown outcome for which a mean is still given."""
-FEW = 10
+MIN_CONTINUING_SEQUENCES = 10
 """Least number of sequences that must continue after a step to tell how the sequences that broke off there would have ended."""
 
 
@@ -61,17 +61,17 @@ class CensoredMean(Struct, frozen=True):
     Their outcome cannot be estimated. In the mean they count as if they had broken off one answer earlier.
     """
     doubtful: float = 0.0
-    """Share of the questions whose sequences broke off at or after a step that fewer than `FEW` other sequences passed."""
+    """Share of the questions whose sequences broke off at or after a step that fewer than `MIN_CONTINUING_SEQUENCES` other sequences passed."""
 
     @property
     def is_known(self) -> bool:
         """Whether the share of unknown outcomes is small enough for a mean."""
-        return self.unknown <= LITTLE
+        return self.unknown <= MAX_UNKNOWN_SHARE
 
     @property
     def is_sure(self) -> bool:
         """Whether the deviations are enough for an interval of the mean."""
-        return self.doubtful <= LITTLE
+        return self.doubtful <= MAX_UNKNOWN_SHARE
 
 
 def is_censored(scores: Sequence[Score]) -> bool:
@@ -124,7 +124,7 @@ def with_doubtful_as(scores: Sequence[Score], value: float) -> list[Score]:
     """Fill in `value` for the questions that ended early at a step of which little is known.
 
     A step is a request in the sequence of a question. The first step at which some questions ended early, and fewer
-    than `FEW` others continued, is the last one that is kept. A question that ended there or later receives the value;
+    than `MIN_CONTINUING_SEQUENCES` others continued, is the last one that is kept. A question that ended there or later receives the value;
     all others are cut at that step.
     """
     doubtful_from = _AnswerSequences(scores).doubtful_from
@@ -157,8 +157,8 @@ class _AnswerSequences:
         self._lengths = [score.steps for score in scores]
         self._compute_weights()
         unknown_from = self._first_step_with_fewer(1)
-        self.doubtful_from = self._first_step_with_fewer(FEW)
-        """First step at which sequences broke off and fewer than `FEW` others continued; None if there is none."""
+        self.doubtful_from = self._first_step_with_fewer(MIN_CONTINUING_SEQUENCES)
+        """First step at which sequences broke off and fewer than `MIN_CONTINUING_SEQUENCES` others continued; None if there is none."""
         self.unknown_weight = self._weight_from(unknown_from)
         """Weight of the sequences that broke off at or after the first step that no sequence passed."""
         self.doubtful_weight = self._weight_from(self.doubtful_from)
@@ -277,7 +277,7 @@ class _AnswerSequences:
         return shifts
 
 
-Part = tuple[ScoredBenchmark, Sequence[Score]]
+BenchmarkScores = tuple[ScoredBenchmark, Sequence[Score]]
 """A benchmark and its scores in one metric."""
 
 
@@ -292,7 +292,7 @@ def why_withheld(estimate: Estimate, scores: Sequence[Score]) -> Reason | None:
     return "too few asked to the end" if is_withheld else None
 
 
-def mean_of_parts(parts: Sequence[Part], metric: str) -> Estimate:
+def mean_of_parts(parts: Sequence[BenchmarkScores], metric: str) -> Estimate:
     """Return the mean of one metric over the questions of several benchmarks, with a 95% interval.
 
     Questions about the same image form one group of dependent values. The mean is corrected for questions whose
@@ -325,7 +325,7 @@ def mean_of_parts(parts: Sequence[Part], metric: str) -> Estimate:
                 options = sample.turns[score.turn].options if sample.turns else sample.options
                 n_questions_by_maximum[score.n_presentations, len(options)] += 1
 
-    bounds = _bounds(n_questions_by_maximum, row)
+    bounds = _bounds_of_mean(n_questions_by_maximum, row)
     estimate = estimate_mean(values, groups, bounds=bounds)
     estimate = with_counts(estimate, all_scores, len(values))
     if any(is_censored(scores) for _, scores in parts):
@@ -351,7 +351,9 @@ def with_counts(estimate: Estimate, records: Sequence[Score | QuestionCounts], n
     )
 
 
-def _censored_estimate(parts: Sequence[Part], bounds: Bounds, plain: Estimate) -> Estimate:
+def _censored_estimate(
+    parts: Sequence[BenchmarkScores], bounds: Bounds, plain: Estimate
+) -> Estimate:
     """Return the mean corrected for questions whose sequence of requests ended early.
 
     Args:
@@ -367,15 +369,17 @@ def _censored_estimate(parts: Sequence[Part], bounds: Bounds, plain: Estimate) -
     spread = _spread_of(parts, mean)
     low, high = interval_of(mean.value, spread, bounds)
     if mean.doubtful:
-        low = _limit_where_doubtful(parts, bounds, 0)
-        high = _limit_where_doubtful(parts, bounds, 1)
+        low = _worst_case_end(parts, bounds, is_high=False)
+        high = _worst_case_end(parts, bounds, is_high=True)
     return replace(
         plain, value=mean.value, stderr=spread.error, low=low, high=high, groups=spread.groups
     )
 
 
-def _spread_of(parts: Sequence[Part], mean: CensoredMean) -> GroupSpread:
+def _spread_of(parts: Sequence[BenchmarkScores], mean: CensoredMean) -> GroupSpread:
     """Return how much a corrected mean varies over image groups.
+
+    Questions without a value and without an influence on the mean are left out.
 
     Args:
         parts: Each benchmark with the scores of its questions.
@@ -389,35 +393,38 @@ def _spread_of(parts: Sequence[Part], mean: CensoredMean) -> GroupSpread:
     influences: list[float] = []
     groups: list[str] = []
     for (group, score), influence in zip(all_scores, mean.deviations, strict=True):
-        if score.value is not None or abs(influence) > SAME:
+        if score.value is not None or abs(influence) > RELATIVE_ROUNDING:
             influences.append(influence)
             groups.append(group)
     return group_spread(influences, groups)
 
 
-def _limit_where_doubtful(parts: Sequence[Part], bounds: Bounds, end: int) -> float | None:
+def _worst_case_end(
+    parts: Sequence[BenchmarkScores], bounds: Bounds, *, is_high: bool
+) -> float | None:
     """Return one end of the interval of a mean in the worst case.
 
-    In the worst case all questions that ended early, at a step of which too little is known, had the least value (or
-    the greatest one).
+    In the worst case all questions that ended early, at a step of which too little is known, had the least value (for
+    the low end) or the greatest one (for the high end).
 
     Args:
         parts: Each benchmark with the scores of its questions.
         bounds: The least and the greatest possible value.
-        end: 0 for the low end of the interval, 1 for the high end.
+        is_high: Whether to return the high end of the interval, and not the low end.
 
     Returns:
         The end; None if the metric has no bound there.
     """
-    worst_value = bounds[end]
+    least, greatest = bounds
+    worst_value = greatest if is_high else least
     if math.isinf(worst_value):
         return None
     worst_parts = [(scored, with_doubtful_as(scores, worst_value)) for scored, scores in parts]
     mean = censored_mean([scores for _, scores in worst_parts])
     if mean is None:
         return None
-    interval = interval_of(mean.value, _spread_of(worst_parts, mean), bounds)
-    return interval[end]
+    low, high = interval_of(mean.value, _spread_of(worst_parts, mean), bounds)
+    return high if is_high else low
 
 
 def _with_worst_cases(estimate: Estimate, total: float, bounds: Bounds) -> Estimate:
@@ -438,41 +445,43 @@ def _with_worst_cases(estimate: Estimate, total: float, bounds: Bounds) -> Estim
 
 
 def mean_over_questions(run: ScoredRun, rows: Sequence[Result]) -> Estimate | None:
-    """Return the mean over all questions of the benchmarks of these rows, which belong to one run.
+    """Return the mean of a metric over all questions of several benchmarks of a run.
 
-    None if the rows have different metrics, or a metric that is not a mean over questions.
+    Args:
+        run: The run.
+        rows: The result of each benchmark. It names the metric and the protocol.
+
+    Returns:
+        The mean; None if the rows have different metrics, or a metric that is not a mean over questions.
     """
-    [metric, *other_metrics] = {row.metric for row in rows}
+    metric, *other_metrics = {row.metric for row in rows}
     if other_metrics or metric.endswith(OF_ANSWERED) or not _is_mean_over_questions(run, metric):
         return None
-    protocols = {row.benchmark: row.protocol for row in rows}
-    members = [scored for scored in run.benchmarks if scored.spec.name in protocols]
-    return mean_of_parts(
-        [
-            (
-                scored,
-                list(scored.scores_of(metric, protocols[scored.spec.name])),
-            )
-            for scored in members
-        ],
-        metric,
-    )
+    protocol_by_benchmark = {row.benchmark: row.protocol for row in rows}
+    parts: list[BenchmarkScores] = []
+    for scored in run.benchmarks:
+        protocol = protocol_by_benchmark.get(scored.spec.name)
+        if protocol is not None:
+            parts.append((scored, list(scored.scores_of(metric, protocol))))
+    return mean_of_parts(parts, metric)
 
 
 def _is_mean_over_questions(run: ScoredRun, metric: str) -> bool:
-    """Return whether a metric is a mean over questions, and not computed from summed counts or over answers."""
-    corpus = {
-        row
-        for scored in run.benchmarks
-        for tally in scored.tallies
-        for row in find_metric(tally.metric).names
-    }
+    """Return whether a metric is a mean over questions.
+
+    It is not if it is computed from counts that are summed over all questions, such as a corpus BLEU, or if it is a
+    mean over classes of questions with the same answer.
+    """
+    metrics_from_counts: set[str] = set()
+    for scored in run.benchmarks:
+        for tally in scored.tallies:
+            metrics_from_counts.update(find_metric(tally.metric).names)
     declaring = metric_of(metric)
-    by_answer = isinstance(declaring, ReplyMetric) and declaring.mean_over == "answers"
-    return metric not in corpus and not by_answer
+    is_mean_over_answers = isinstance(declaring, ReplyMetric) and declaring.mean_over == "answers"
+    return metric not in metrics_from_counts and not is_mean_over_answers
 
 
-def _bounds(n_questions_by_maximum: Counter[tuple[int, int]], row: MetricRow) -> Bounds:
+def _bounds_of_mean(n_questions_by_maximum: Counter[tuple[int, int]], row: MetricRow) -> Bounds:
     """Return the least and the greatest possible mean of a metric.
 
     Args:

@@ -17,7 +17,7 @@ AVERAGE_RANK_METRIC = Metric(
     description="mean over dimensions of a model's rank among the models compared, 1 being best (arXiv 2310.02569, Table 1)",
     rows=(metric_row(AVERAGE_RANK, unit="rank", low=1.0, better="lower", interval="none"),),
 )
-DIGITS = 2
+PRINTED_DECIMALS = 2
 """Decimals of a dimension's value times 100, as the paper prints and ranks it."""
 
 
@@ -45,14 +45,19 @@ def competition_ranks(
 
 
 def average_rank_rows(tables: Sequence[Sequence[Result]]) -> Iterator[Result]:
-    """Yield the average rank of each run by each method, among the runs with that method.
+    """Yield the average rank of each run over ability dimensions, among the runs by the same method.
 
-    `tables` has the result rows of each run.
+    The method is generation or likelihood. Nothing is yielded for a method that fewer than two runs used.
+
+    Args:
+        tables: The result rows of each run.
     """
     for method in METHODS:
-        compared = [
-            capabilities for table in tables if (capabilities := _capabilities(table, method))
-        ]
+        compared: list[dict[str, Result]] = []
+        for table in tables:
+            capabilities = _capabilities(table, method)
+            if capabilities:
+                compared.append(capabilities)
         if len(compared) < 2:
             continue
         ranked = ranked_dimensions(compared)
@@ -60,13 +65,13 @@ def average_rank_rows(tables: Sequence[Sequence[Result]]) -> Iterator[Result]:
         for capabilities, estimate in zip(compared, average_ranks(compared), strict=True):
             model = next(iter(capabilities.values())).model
             yield Result(
-                model,
-                OVERALL,
-                method,
-                method,
-                AVERAGE_RANK,
-                estimate or Estimate(None, None, None, None, 0),
-                OVERALL,
+                model=model,
+                benchmark=OVERALL,
+                protocol=method,
+                method=method,
+                metric=AVERAGE_RANK,
+                estimate=estimate or Estimate(None, None, None, None, 0),
+                dimension=OVERALL,
                 unit="rank",
                 better="lower",
                 reason=None if estimate else "not measured alike",
@@ -81,12 +86,13 @@ def _capabilities(table: Sequence[Result], method: Method) -> dict[str, Result]:
 
     The method is generation or likelihood. The result is by the name of the dimension.
     """
-    return {
-        row.dimension: row
-        for row in table
-        if (row.metric, row.method, row.slice) == (CAPABILITY, method, "")
-        and row.dimension != OVERALL
-    }
+    capabilities: dict[str, Result] = {}
+    for row in table:
+        is_capability = row.metric == CAPABILITY and row.method == method
+        is_of_one_dimension = row.dimension != OVERALL
+        if is_capability and is_of_one_dimension and not row.slice:
+            capabilities[row.dimension] = row
+    return capabilities
 
 
 def average_ranks(models: Sequence[Mapping[str, Result]]) -> list[Estimate | None]:
@@ -106,7 +112,7 @@ def average_ranks(models: Sequence[Mapping[str, Result]]) -> list[Estimate | Non
 
     ranks_by_dimension = []
     for dimension in common_dimensions:
-        values = [_printed(capabilities[dimension]) for capabilities in models]
+        values = [_printed_value(capabilities[dimension]) for capabilities in models]
         ranks_by_dimension.append(competition_ranks(values, models[0][dimension].better))
 
     averages: list[Estimate | None] = []
@@ -162,7 +168,7 @@ def ranked_dimensions(models: Sequence[Mapping[str, Result]]) -> list[str]:
         return []
     dimensions: list[str] = []
     for dimension, first in models[0].items():
-        if all(_comparable(capabilities.get(dimension), first) for capabilities in models):
+        if all(_is_comparable(capabilities.get(dimension), first) for capabilities in models):
             dimensions.append(dimension)
     return dimensions
 
@@ -197,13 +203,13 @@ def _what_is_not_ranked(models: Sequence[Mapping[str, Result]]) -> str:
     return "; ".join(clauses)
 
 
-def _printed(result: Result) -> Decimal:
+def _printed_value(result: Result) -> Decimal:
     """Return the value times 100, rounded half up as in the paper, after removing floating-point error."""
     value = 100 / unit_multiplier(result.unit) * (result.estimate.value or 0.0)
-    return rounded(Decimal(repr(round(value, 9))), DIGITS)
+    return rounded(Decimal(repr(round(value, 9))), PRINTED_DECIMALS)
 
 
-def _comparable(result: Result | None, first: Result) -> bool:
+def _is_comparable(result: Result | None, first: Result) -> bool:
     """Return whether the result of a model can be ranked next to that of the first model.
 
     It must have a value, and the same unit, direction and benchmarks.

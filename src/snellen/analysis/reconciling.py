@@ -174,16 +174,18 @@ def reconcile(
         *_cause_steps(differences, n_common),
         _side_step("only in the second", only_second, second_number - second_common),
     ]
+    first_label, second_label = labels
     return Reconciliation(
-        *labels,
-        first_number,
-        second_number,
-        n_common,
-        len(only_first),
-        len(only_second),
-        tuple(step for step in steps if step.questions),
-        tuple(differences),
-        n_read_differently,
+        first_label=first_label,
+        second_label=second_label,
+        first_number=first_number,
+        second_number=second_number,
+        common=n_common,
+        only_first=len(only_first),
+        only_second=len(only_second),
+        steps=tuple(step for step in steps if step.questions),
+        differences=tuple(differences),
+        same_verdict_other_reading=n_read_differently,
     )
 
 
@@ -196,8 +198,14 @@ def _mean(items: Sequence[ReconciledItem]) -> Fraction:
 
 def _side_step(cause: str, items: Sequence[ReconciledItem], change: Fraction) -> BridgeStep:
     """Return the step of the questions that only one side has."""
-    description = f"questions {cause} result"
-    return BridgeStep(cause, description, len(items), 0, 0, change)
+    return BridgeStep(
+        cause=cause,
+        description=f"questions {cause} result",
+        questions=len(items),
+        gains=0,
+        losses=0,
+        change=change,
+    )
 
 
 def _cause_steps(differences: Iterable[Difference], n_common: int) -> list[BridgeStep]:
@@ -221,7 +229,14 @@ def _cause_steps(differences: Iterable[Difference], n_common: int) -> list[Bridg
         n_gained = sum(change > 0 for change in changes)
         n_lost = len(changes) - n_gained
         total_change = sum(changes, Fraction(0)) / n_common
-        step = BridgeStep(cause, description, len(changes), n_gained, n_lost, total_change)
+        step = BridgeStep(
+            cause=cause,
+            description=description,
+            questions=len(changes),
+            gains=n_gained,
+            losses=n_lost,
+            change=total_change,
+        )
         steps.append(step)
     return steps
 
@@ -265,7 +280,9 @@ def joined_items(
         n_shared += 1
         if _may_be_same(item, second_by_id[item.id]):
             n_agreeing += 1
-    if 2 * n_agreeing > n_shared and 2 * n_shared > min(len(first), len(second)):
+    shares_most_identifiers = n_shared > min(len(first), len(second)) / 2
+    most_texts_agree = n_agreeing > n_shared / 2
+    if shares_most_identifiers and most_texts_agree:
         return _joined_by(first, second, lambda item: (item.id,) if item.id else ())
     return _joined_by(first, second, _content_key)
 

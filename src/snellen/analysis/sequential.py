@@ -23,9 +23,9 @@ from snellen.building.benchmark import RandomPart, image_order
 from snellen.records import Method, Score
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
 
-AIMS = (0.02, 0.05, 0.1, 0.2)
+DEFAULT_AIMS = (0.02, 0.05, 0.1, 0.2)
 """Distances from the mean, as shares of the metric's range, to detect if no rule says how narrow an interval should be."""
-NO_VALUE = ("hidden answer",)
+REASONS_WITHOUT_VALUE = ("hidden answer",)
 """Reasons why a question never has a value, so that it is not part of the mean."""
 QuestionKey = tuple[str, int]
 """Id of the sample, and round."""
@@ -115,11 +115,14 @@ def _estimates(scored: ScoredBenchmark, evaluated_part: RandomPart) -> Iterator[
         evaluated_part: The random part of its images that was evaluated, and the stopping rule.
     """
     rule = rule_of(evaluated_part.rule)
-    aims = AIMS if rule.half_width is None else (rule.half_width / rule.span,)
+    # Distances from the mean that the interval should exclude soonest, as shares of the metric's range.
+    aims: tuple[float, ...] = DEFAULT_AIMS
+    if rule.half_width is not None:
+        aims = (rule.half_width / rule.span,)
     n_evaluated = sum(len(sample.rounds) for sample in scored.samples.values())
     for (protocol, method), scores in _scores_by_protocol(scored, rule.metric).items():
         draws = _draws(scored, evaluated_part, _question_bounds(scores, rule))
-        low, high = sequence_interval(draws, _population(evaluated_part), aims)
+        low_share, high_share = sequence_interval(draws, _population(evaluated_part), aims)
         yield SequentialEstimate(
             benchmark=scored.spec.name,
             protocol=protocol,
@@ -127,8 +130,8 @@ def _estimates(scored: ScoredBenchmark, evaluated_part: RandomPart) -> Iterator[
             metric=rule.metric,
             unit=rule.row.unit,
             value=mean_estimate(scored, list(scores.values()), rule.metric).value,
-            low=rule.low + rule.span * low,
-            high=rule.low + rule.span * high,
+            low=rule.low + rule.span * low_share,
+            high=rule.low + rule.span * high_share,
             n=sum(score.value is not None for score in scores.values()),
             part=evaluated_part,
             questions=n_evaluated,
@@ -144,7 +147,7 @@ def _scores_by_protocol(
     """
     scores: dict[tuple[str, Method], dict[QuestionKey, Score]] = defaultdict(dict)
     for score in scored.scores_of(metric):
-        if score.reason in NO_VALUE:
+        if score.reason in REASONS_WITHOUT_VALUE:
             continue
         question = (score.sample_id, score.turn)
         scores[score.protocol, score.method][question] = score
@@ -333,7 +336,7 @@ def _difference_aims(rule: StoppingRule, equivalent: float) -> tuple[float, ...]
 
     They are shares of the metric's range, divided by two, because differences are scaled from [-1, 1] to [0, 1].
     """
-    aims = list(AIMS)
+    aims = list(DEFAULT_AIMS)
     if equivalent:
         aims.insert(0, equivalent / rule.span)
     return tuple(dict.fromkeys(aim / 2 for aim in aims))

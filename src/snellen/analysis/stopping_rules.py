@@ -14,12 +14,12 @@ from snellen.callers import for_caller, setting
 from snellen.errors import DataError
 from snellen.metrics.declaration import SHARE, MetricRow, declared_row, find_metric, metric_of
 
-MIN_POINTS = 0.1
-MAX_POINTS = 50.0
+MIN_HALF_WIDTH_POINTS = 0.1
+MAX_HALF_WIDTH_POINTS = 50.0
 """Half-widths of a share, in percentage points, between which a rule is plausible."""
-DECIDED = "decided"
+DECIDED_BY_COMPARISON = "decided"
 _WIDTH_RULE = re.compile(r"\s*([\w.-]+)\s*(?:±|\+/?-)\s*([0-9]*\.?[0-9]+)\s*(?:%|points?)?\s*")
-_FORM = "write a metric and the half-width of its interval in percentage points: 'accuracy ±2' (or 'accuracy +-2')"
+_WIDTH_RULE_ADVICE = "write a metric and the half-width of its interval in percentage points: 'accuracy ±2' (or 'accuracy +-2')"
 
 
 class StoppingRule(Struct, frozen=True):
@@ -54,7 +54,7 @@ def width_rule(text: str) -> StoppingRule:
     where = setting("until", text, is_quoted=True)
     match = _WIDTH_RULE.fullmatch(text)
     if match is None:
-        raise DataError(f"{where}: {_FORM}")
+        raise DataError(f"{where}: {_WIDTH_RULE_ADVICE}")
     metric, margin = match[1], float(match[2])
     row = bounded_row(metric, where)
     return StoppingRule(row, margin_in_unit(row, margin, where))
@@ -75,12 +75,12 @@ def margin_in_unit(row: MetricRow, margin: float, where: str) -> float:
         if margin <= 0:
             raise DataError(f"{where}: {margin:g} is not a margin; give a number above 0")
         return margin
-    if not MIN_POINTS <= margin <= MAX_POINTS:
+    if not MIN_HALF_WIDTH_POINTS <= margin <= MAX_HALF_WIDTH_POINTS:
         suggestion = ""
-        if 0 < margin < MIN_POINTS:  # probably a share: 0.02 for 2 points
+        if 0 < margin < MIN_HALF_WIDTH_POINTS:  # probably a share: 0.02 for 2 points
             suggestion = f"; {100 * margin:g} points are ±{100 * margin:g}"
         raise DataError(
-            f"{where}: {margin:g} percentage points are not within {MIN_POINTS:g} and {MAX_POINTS:g}{suggestion}"
+            f"{where}: {margin:g} percentage points are not within {MIN_HALF_WIDTH_POINTS:g} and {MAX_HALF_WIDTH_POINTS:g}{suggestion}"
         )
     return margin / 100
 
@@ -93,7 +93,7 @@ def rule_of(text: str) -> StoppingRule:
             better.
     """
     metric, _, criterion = text.partition(" ")
-    if criterion == DECIDED:
+    if criterion == DECIDED_BY_COMPARISON:
         return StoppingRule(bounded_row(metric, text), None)
     return width_rule(text)
 
@@ -101,7 +101,7 @@ def rule_of(text: str) -> StoppingRule:
 def decision_rule(metric: str) -> str:
     """Return the text of the rule that stops two runs when one is better in a metric: `accuracy decided`."""
     row = bounded_row(metric, for_caller(f"--sequential by {metric}", f"metric={metric!r}"))
-    return f"{row.name} {DECIDED}"
+    return f"{row.name} {DECIDED_BY_COMPARISON}"
 
 
 def bounded_row(name: str, where: str) -> MetricRow:

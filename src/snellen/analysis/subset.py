@@ -22,7 +22,7 @@ Key = tuple[str, str]
 """Benchmark and sample."""
 Shortfall = tuple[Reason, str] | None
 """Why a question counts as not answered, with detail; None if it was answered."""
-NEVER: Shortfall = ("not asked", "")
+NEVER_SENT: Shortfall = ("not asked", "")
 
 
 def filter_runs(runs: Sequence[ScoredRun], text: str) -> list[ScoredRun]:
@@ -73,7 +73,7 @@ def filter_runs(runs: Sequence[ScoredRun], text: str) -> list[ScoredRun]:
                 f"{setting('where', text, is_quoted=True)}"
             )
         note = f"only questions where {text}: {len(keys):,}"
-        narrowed_runs.append(_noted(narrow_run(run, keys), note))
+        narrowed_runs.append(_with_note(narrow_run(run, keys), note))
     return narrowed_runs
 
 
@@ -81,13 +81,13 @@ def common_answered(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
     """Restrict runs to the questions that all of them answered.
 
     A question is answered if its requests did not fail and the model did not refuse. A reply without an option counts
-    as an answer. `ScoredRun.left_out` of each returned run lists the other questions with the reason.
+    as an answer. `ScoredRun.left_out_questions` of each returned run lists the other questions with the reason.
 
     Raises:
         DataError: The runs are on different builds of a benchmark, or no question was answered by all.
     """
     check_same_builds(runs)
-    reasons_by_run = [_reasons(run) for run in runs]
+    reasons_by_run = [_shortfalls(run) for run in runs]
     all_keys: dict[tuple[str, str], None] = {}
     for run in runs:
         for scored in run.benchmarks:
@@ -97,7 +97,7 @@ def common_answered(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
     common_keys = set()
     for key in all_keys:
         # A sample without an entry was never sent to the model; the reason None means that it was answered.
-        if all(reasons.get(key, NEVER) is None for reasons in reasons_by_run):
+        if all(reasons.get(key, NEVER_SENT) is None for reasons in reasons_by_run):
             common_keys.add(key)
     if not common_keys:
         raise DataError(
@@ -110,9 +110,9 @@ def common_answered(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
         left_out_questions: list[LeftOutQuestion] = []
         for key in all_keys:
             if key not in common_keys:
-                reason, detail = reasons.get(key, NEVER) or (None, "")
+                reason, detail = reasons.get(key, NEVER_SENT) or (None, "")
                 left_out_questions.append(LeftOutQuestion(*key, reason, detail))
-        restricted_run = _noted(narrow_run(run, common_keys), note)
+        restricted_run = _with_note(narrow_run(run, common_keys), note)
         restricted_runs.append(
             replace(restricted_run, left_out_questions=tuple(left_out_questions))
         )
@@ -124,7 +124,7 @@ def replied_by_all(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
     replied_by_run = []
     for run in runs:
         replied = set()
-        for key, shortfall in _reasons(run).items():
+        for key, shortfall in _shortfalls(run).items():
             if shortfall is None or shortfall[0] == "refused":
                 replied.add(key)
         replied_by_run.append(replied)
@@ -150,7 +150,7 @@ def narrow_run(run: ScoredRun, keys: Collection[Key]) -> ScoredRun:
     for scored in run.benchmarks:
         ids = ids_by_benchmark[scored.spec.name] & scored.samples.keys()
         if ids:
-            narrowed.append(_narrowed(scored, ids))
+            narrowed.append(_narrow_benchmark(scored, ids))
     uses = tuple(replace(use, part=None) for use in run.manifest.benchmarks)
     return replace(
         run,
@@ -161,7 +161,7 @@ def narrow_run(run: ScoredRun, keys: Collection[Key]) -> ScoredRun:
     )
 
 
-def _narrowed(scored: ScoredBenchmark, ids: Collection[str]) -> ScoredBenchmark:
+def _narrow_benchmark(scored: ScoredBenchmark, ids: Collection[str]) -> ScoredBenchmark:
     """Return a scored benchmark with only the samples whose identifiers are in `ids`."""
     samples = {name: sample for name, sample in scored.samples.items() if name in ids}
     predictions = [prediction for prediction in scored.predictions if prediction.sample_id in ids]
@@ -181,11 +181,11 @@ def _narrowed(scored: ScoredBenchmark, ids: Collection[str]) -> ScoredBenchmark:
     )
 
 
-def _noted(run: ScoredRun, note: str) -> ScoredRun:
+def _with_note(run: ScoredRun, note: str) -> ScoredRun:
     return replace(run, manifest=replace(run.manifest, notes=(*run.manifest.notes, note)))
 
 
-def _reasons(run: ScoredRun) -> dict[Key, Shortfall]:
+def _shortfalls(run: ScoredRun) -> dict[Key, Shortfall]:
     """Return, for each sample that was sent to the model, why it counts as not answered; None if it was answered."""
     reasons: dict[Key, Shortfall] = {}
     declared = {label: labelled_declaration(label) for label in run.manifest.protocols}
@@ -195,11 +195,12 @@ def _reasons(run: ScoredRun) -> dict[Key, Shortfall]:
                 # Whether it was sent depends on earlier replies, so it must not decide which questions remain.
                 continue
             key = (scored.spec.name, prediction.sample_id)
-            reasons[key] = reasons.get(key) or _reason(prediction)
+            reasons[key] = reasons.get(key) or _shortfall_of(prediction)
     return reasons
 
 
-def _reason(prediction: Prediction) -> Shortfall:
+def _shortfall_of(prediction: Prediction) -> Shortfall:
+    """Return why a prediction does not count as an answer, with a detail; None if it does."""
     if prediction.error is not None:
         return "request failed", prediction.error.kind
     return ("refused", "") if prediction.reason == "refused" else None

@@ -12,10 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from snellen.analysis.headline import HEADLINE, WORD_OVERLAP
+from snellen.analysis.headline import HEADLINE, WORD_OVERLAP_METRIC
 from snellen.analysis.paired.comparison import ComparedRuns, compare_runs
 from snellen.analysis.paired.differences import PairedDifference
-from snellen.analysis.paired.significance import LEVEL
+from snellen.analysis.paired.significance import SIGNIFICANCE_LEVEL
 from snellen.analysis.quantiles import normal_quantile
 from snellen.analysis.sequential import parts_of
 from snellen.callers import for_caller
@@ -192,17 +192,17 @@ def sentences(
     models = [model for model in numbers if model.method == methods[0]]
 
     all_sentences: list[str] = []
-    if any(model.metric == WORD_OVERLAP for model in models):
+    if any(model.metric == WORD_OVERLAP_METRIC for model in models):
         judging = for_caller(
             "--metric judged_correct --judge MODEL", "metrics='judged_correct' and judge=MODEL"
         )
-        names = name_list([model.name for model in models if model.metric == WORD_OVERLAP])
+        names = name_list([model.name for model in models if model.metric == WORD_OVERLAP_METRIC])
         all_sentences.append(
             f"Right answers are long texts, and only a judge can say which replies mean the same, so {names} has no score "
             f"yet: score with {judging}. ROUGE-L in the table counts the words in common, and is no share of right answers."
         )
     if len(models) == 1:
-        if models[0].metric != WORD_OVERLAP:
+        if models[0].metric != WORD_OVERLAP_METRIC:
             all_sentences.append(_level(numbers))
         all_sentences.append(_dimension_range(models[0]))
     else:
@@ -360,7 +360,7 @@ def _dimension_text(dimension: DimensionShare) -> str:
 
 def _not_above_chance(model: ModelNumbers) -> list[str]:
     """Return the dimensions in which a model is not significantly above chance, corrected for all its dimensions."""
-    quantile = normal_quantile(LEVEL / max(len(model.dimensions), 1))
+    quantile = normal_quantile(SIGNIFICANCE_LEVEL / max(len(model.dimensions), 1))
     titles: list[str] = []
     for dimension in model.dimensions:
         estimate = dimension.estimate
@@ -454,7 +454,7 @@ def _significantly_lowest(
         return []
     lowest, *others = sorted(shares, key=lambda named_share: named_share[1].value or 0.0)
     _, lowest_share = lowest
-    widening = normal_quantile(LEVEL / n_pairs) / normal_quantile()
+    widening = normal_quantile(SIGNIFICANCE_LEVEL / n_pairs) / normal_quantile()
 
     tied: list[tuple[str, Estimate]] = []
     for name, share in others:

@@ -1,7 +1,7 @@
 """Sentences about several models: which is better than which, by how much, and in which dimensions.
 
 All differences are of one model, the leader, from each other one: the model with the best headline, or the baseline if
-the user chose one. A difference is significant if `is_shown` says so: its corrected p-value is below 5%, and uncertain
+the user chose one. A difference is significant if `is_significant` says so: its corrected p-value is below 5%, and uncertain
 readings of replies could not reverse it.
 """
 
@@ -18,7 +18,7 @@ from snellen.analysis.paired.comparison import (
     differences_of,
     overall_difference,
 )
-from snellen.analysis.paired.differences import PairedDifference, gain, is_shown
+from snellen.analysis.paired.differences import PairedDifference, gain, is_significant
 from snellen.metrics.declaration import SHARE
 from snellen.records import METHODS, Method
 from snellen.report.model_numbers import ModelNumbers
@@ -140,7 +140,7 @@ def _split_by_outcome(differences: Iterable[PairedDifference]) -> _Outcomes:
     """Sort differences into better, worse, and undecided (whose interval includes 0)."""
     outcomes = _Outcomes([], [], [])
     for difference in differences:
-        if not is_shown(difference):
+        if not is_significant(difference):
             outcomes.undecided.append(difference)
         elif gain(difference) > 0:
             outcomes.better.append(difference)
@@ -328,7 +328,7 @@ def order_sentence(differences: Sequence[PairedDifference]) -> str:
     if len(differences) < 2:
         return ""
     circular, drop = differences
-    if not is_shown(circular) or not is_shown(drop) or gain(circular) < 0:
+    if not is_significant(circular) or not is_significant(drop) or gain(circular) < 0:
         return ""
     change = difference_range(drop)
     if gain(drop) > 0:

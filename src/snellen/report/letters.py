@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.analysis.option_letters import LetterPreference, letter_preferences
-from snellen.analysis.paired.significance import LEVEL
+from snellen.analysis.paired.significance import SIGNIFICANCE_LEVEL
 from snellen.analysis.quantiles import normal_quantile
 from snellen.metrics.declaration import SHARE
 from snellen.records import Estimate
@@ -136,7 +136,7 @@ def _widen_interval(difference: Estimate, family_size: int) -> Estimate:
     value = difference.value
     if value is None or difference.low is None or difference.high is None:
         return difference
-    corrected_quantile = normal_quantile(LEVEL / family_size)
+    corrected_quantile = normal_quantile(SIGNIFICANCE_LEVEL / family_size)
     factor = corrected_quantile / normal_quantile()
     low = value - factor * (value - difference.low)
     high = value + factor * (difference.high - value)

@@ -24,7 +24,7 @@ from snellen.analysis.paired.differences import (
     corrected_estimate,
     oriented_from,
 )
-from snellen.analysis.paired.significance import LEVEL
+from snellen.analysis.paired.significance import SIGNIFICANCE_LEVEL
 from snellen.callers import for_caller
 from snellen.errors import DataError, MissingExtraError, SnellenError
 from snellen.metrics.declaration import SHARE
@@ -392,7 +392,7 @@ def needed_questions_text(difference: PairedDifference) -> str:
     if difference.needed is None or difference.needed > MAX_NEEDED_RATIO * estimate.n:
         return NO_DIFFERENCE
     p = difference.p if difference.p_adjusted is None else difference.p_adjusted
-    is_undecided = p is not None and p >= LEVEL
+    is_undecided = p is not None and p >= SIGNIFICANCE_LEVEL
     if is_undecided and difference.needed <= estimate.n:
         return f"more than {estimate.n:,}"
     if estimate.groups < MIN_RELIABLE_GROUPS:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from snellen.analysis.paired.differences import PairedDifference, corrected_estimate, is_shown
+from snellen.analysis.paired.differences import PairedDifference, corrected_estimate, is_significant
 from snellen.callers import setting
 from snellen.installation import LAB
 from snellen.metrics.declaration import SHARE
@@ -107,7 +107,7 @@ def difference_range(difference: PairedDifference, between: str = " to ") -> str
     high = estimate.high
     if low is None or high is None:
         return NO_INTERVAL
-    if is_shown(difference):
+    if is_significant(difference):
         low, high = sorted((abs(low), abs(high)))
     if difference.unit == SHARE:
         return f"{decimal_text(100 * low, 1)}{between}{decimal_text(100 * high, 1)} points"

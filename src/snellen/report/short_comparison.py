@@ -12,7 +12,7 @@ from snellen.analysis.paired.differences import (
     PairedDifference,
     corrected_estimate,
     gain,
-    is_shown,
+    is_significant,
 )
 from snellen.callers import for_caller
 from snellen.installation import LAB
@@ -159,7 +159,7 @@ def significance_text(difference: PairedDifference) -> str:
         return "no, same replies"
     if difference.may_turn:
         return "no, uncertain readings"
-    if not is_shown(difference):
+    if not is_significant(difference):
         return "no"
     better = difference.first if gain(difference) > 0 else difference.second
     return f"yes, {better} is better"
@@ -201,7 +201,7 @@ def next_steps(comparison: Comparison) -> list[str]:
         if difference.scope != "benchmark":
             continue
         on_benchmarks.append(difference)
-        is_open = not (is_shown(difference) or difference.may_turn or difference.same_replies)
+        is_open = not (is_significant(difference) or difference.may_turn or difference.same_replies)
         if is_open:
             undecided.append(difference)
 

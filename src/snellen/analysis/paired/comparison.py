@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, islice
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -24,7 +24,7 @@ from snellen.analysis.paired.differences import (
     RankInterval,
     flips,
     gain,
-    is_shown,
+    is_significant,
     mean_differences,
     oriented_from,
     pair,
@@ -89,52 +89,51 @@ def compare_runs(
 
     replies = [RunReplies(run) for run in runs]
     tables_by_metric: list[list[MeasuresOfRun]] = []
-    for metric in metrics or ("",):
-        tables_by_metric.append([run_measures(run, metric) for run in runs])
-    compared: list[_ComparedPairs] = []
-    for tables in tables_by_metric:
-        compared.append(_compare_pairs(pairs, labels, tables, replies, with_flips=with_flips))
+    compared_by_metric: list[_ComparedPairs] = []
+    uncorrected: list[PairedDifference] = []
+    flipped: list[QuestionFlip] = []
+    for metric in metrics or ("",):  # an empty name stands for the headline of each benchmark
+        tables = [run_measures(run, metric) for run in runs]
+        compared = _compare_pairs(pairs, labels, tables, replies, with_flips=with_flips)
+        tables_by_metric.append(tables)
+        compared_by_metric.append(compared)
+        uncorrected += compared.differences
+        flipped += compared.flips
 
     instruments: list[str] = []
     for label, run in zip(labels, runs, strict=True):
         if is_instrument(run.manifest):
             instruments.append(label)
-    uncorrected: list[PairedDifference] = []
-    for of_metric in compared:
-        uncorrected += of_metric.differences
-    differences = list(_corrected(uncorrected, correction, instruments))
+    differences = list(_with_corrected_p_values(uncorrected, correction, instruments))
 
     ranks: list[RankInterval] = []
-    n_before = 0
-    for tables, of_metric in zip(tables_by_metric, compared, strict=True):
-        n_after = n_before + len(of_metric.differences)
-        corrected_of_metric = differences[n_before:n_after]
-        n_before = n_after
-        for method in METHODS if resamples else ():
-            ranks += _rank_intervals(
-                labels,
-                tables,
-                corrected_of_metric,
-                of_metric.paired,
-                method,
-                correction,
-                instruments,
-                resamples,
-                seed,
-            )
-    flipped: list[QuestionFlip] = []
-    for of_metric in compared:
-        flipped += of_metric.flips
+    if resamples:
+        # `differences` has those of the first metric, then those of the second, and so on.
+        remaining_differences = iter(differences)
+        for tables, compared in zip(tables_by_metric, compared_by_metric, strict=True):
+            differences_in_metric = list(islice(remaining_differences, len(compared.differences)))
+            for method in METHODS:
+                ranks += _rank_intervals(
+                    labels=labels,
+                    tables=tables,
+                    compared=differences_in_metric,
+                    paired_earlier=compared.paired,
+                    method=method,
+                    correction=correction,
+                    instruments=instruments,
+                    resamples=resamples,
+                    seed=seed,
+                )
     return Comparison(
-        tuple(labels),
-        tuple(differences),
-        tuple(ranks),
-        tuple(flipped),
-        correction,
-        resamples,
-        _partial(labels, runs),
-        baseline,
-        tuple(instruments),
+        labels=tuple(labels),
+        differences=tuple(differences),
+        ranks=tuple(ranks),
+        flips=tuple(flipped),
+        correction=correction,
+        resamples=resamples,
+        partial=_benchmarks_of_some_runs(labels, runs),
+        baseline=baseline,
+        instruments=tuple(instruments),
     )
 
 
@@ -278,12 +277,14 @@ def _significant_pairs(
 
     compared_by_pair = {_pair_key(difference): difference for difference in compared}
     significant: dict[RankedOn, list[tuple[str, str]]] = defaultdict(list)
-    for difference in _corrected(differences, correction, instruments):
+    for difference in _with_corrected_p_values(differences, correction, instruments):
         decisive = difference
-        as_compared = compared_by_pair.get(_pair_key(difference), difference)
-        if as_compared.difference.questions == difference.difference.questions:
-            decisive = as_compared
-        if not is_shown(decisive):
+        earlier = compared_by_pair.get(_pair_key(difference))
+        if earlier is not None:
+            is_on_same_questions = earlier.difference.questions == difference.difference.questions
+            if is_on_same_questions:
+                decisive = earlier
+        if not is_significant(decisive):
             continue
         if gain(decisive) > 0:
             better_and_worse = (decisive.first, decisive.second)
@@ -366,7 +367,7 @@ def is_instrument(manifest: RunManifest) -> bool:
     return manifest.model.startswith("snellen:") and "instrument" in manifest.fingerprint
 
 
-def _corrected(
+def _with_corrected_p_values(
     differences: Sequence[PairedDifference], correction: Correction, instruments: Collection[str]
 ) -> Iterator[PairedDifference]:
     """Correct the p-values of differences for multiple comparisons.
@@ -419,7 +420,9 @@ def _with_corrected_p(
     return replace(difference, p_adjusted=p_adjusted, low_corrected=low, high_corrected=high)
 
 
-def _partial(labels: Sequence[str], runs: Sequence[ScoredRun]) -> dict[str, tuple[str, ...]]:
+def _benchmarks_of_some_runs(
+    labels: Sequence[str], runs: Sequence[ScoredRun]
+) -> dict[str, tuple[str, ...]]:
     """Return the benchmarks that are missing in some runs, with the labels of the runs that have them."""
     labels_by_benchmark: dict[str, list[str]] = defaultdict(list)
     for label, run in zip(labels, runs, strict=True):

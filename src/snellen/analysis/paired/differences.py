@@ -20,12 +20,12 @@ from snellen.analysis.combined_estimates import mean_of_estimates
 from snellen.analysis.group_means import estimate_mean
 from snellen.analysis.group_spread import GroupLabels, group_spread, sum_by_group
 from snellen.analysis.headline import OVERALL, benchmark_weights, protocol_preference
-from snellen.analysis.intervals import NO_BOUNDS, SAME, Bounds, interval_of
+from snellen.analysis.intervals import NO_BOUNDS, RELATIVE_ROUNDING, Bounds, interval_of
 from snellen.analysis.linearisation import linearised_deviations
 from snellen.analysis.paired.significance import (
-    LEVEL,
+    SIGNIFICANCE_LEVEL,
     Correction,
-    agreeing,
+    agree_with_test,
     questions_needed,
     sign_flip_test,
 )
@@ -172,8 +172,8 @@ class PairedDifference(Struct, frozen=True):
 
     @property
     def significant(self) -> bool:
-        """Whether reports call it a difference, as `is_shown` decides."""
-        return is_shown(self)
+        """Whether reports call it a difference, as `is_significant` decides."""
+        return is_significant(self)
 
     @property
     def may_turn(self) -> bool:
@@ -245,10 +245,11 @@ def corrected_estimate(difference: PairedDifference) -> Estimate:
     )
 
 
-def is_shown(difference: PairedDifference) -> bool:
-    """Return whether a difference is shown, that is, significant.
+def is_significant(difference: PairedDifference) -> bool:
+    """Return whether a difference is significant.
 
-    Its corrected p-value is below 5%, its interval excludes zero, and unsure readings could not turn its sign.
+    It is if its corrected p-value is below 5%, its interval excludes zero, and uncertain readings of replies could not
+    change its sign (`may_turn`).
     """
     if difference.may_turn:
         return False
@@ -257,7 +258,7 @@ def is_shown(difference: PairedDifference) -> bool:
     if low is None or high is None or difference.p_adjusted is None:
         return False
     excludes_zero = low > 0 or high < 0
-    return excludes_zero and difference.p_adjusted < LEVEL
+    return excludes_zero and difference.p_adjusted < SIGNIFICANCE_LEVEL
 
 
 class QuestionFlip(Struct, frozen=True):
@@ -790,52 +791,15 @@ def pair(
         questions = first.keys & second.keys
     keys, groups = first.questions(questions)
     n = len(keys)
-    first_spread = first.spread_over(keys)
-    second_spread = second.spread_over(keys)
-    first_correction = _correction(first, keys)
-    second_correction = _correction(second, keys)
-    first_value = first_spread[0] + first_correction.shift if first_spread else None
-    second_value = second_spread[0] + second_correction.shift if second_spread else None
-
-    difference = Estimate(None, None, None, None, n, groups=len(groups.sizes))
-    difference_before_test: Estimate | None = None
-    p: float | None = None
-    least_by_reading: float | None = None
-    most_by_reading: float | None = None
-    contributions: dict[str, float] = {}
-    if first_spread and second_spread:
-        uncorrected_gap = first_spread[0] - second_spread[0]
-        deviations = []
-        for first_deviation, second_deviation in zip(
-            first_spread[1], second_spread[1], strict=True
-        ):
-            deviations.append(first_deviation - second_deviation)
-        bounds = difference_bounds(first.row)
-        doubtful = _doubtful_differences(first, second, keys)
-        difference = _estimate(first, second, keys, groups, uncorrected_gap, deviations)
-        difference = widened_by_reading(difference, doubtful, n, bounds)
-        difference = _corrected_difference(
-            difference, (first_correction, second_correction), bounds
-        )
-        difference_before_test = difference
-
-        shift = first_correction.shift - second_correction.shift
-        if doubtful:
-            change_at_least = math.fsum(doubt.least - value for value, doubt in doubtful) / n
-            change_at_most = math.fsum(doubt.most - value for value, doubt in doubtful) / n
-            least_by_reading = uncorrected_gap + shift + change_at_least
-            most_by_reading = uncorrected_gap + shift + change_at_most
-
-        gap_per_question = (uncorrected_gap + shift) / n
-        shares_of_gap = [gap_per_question + deviation for deviation in deviations]
-        contributions = sum_by_group(shares_of_gap, groups)
-        test = sign_flip_test(list(contributions.values()))
-        difference, p = agreeing(difference, test)
+    compared = _compare_values(first, second, keys, groups)
+    difference = compared.difference
     if first.censored or second.censored:
-        difference = _with_broken_rows(difference, first, second, keys)
+        difference = _with_unfinished_counts(difference, first, second, keys)
 
-    only_first, only_second = _counted(first, second, keys)
-    n_different_groups = sum(abs(value) > SAME for value in contributions.values())
+    only_first, only_second = _count_questions_won(first, second, keys)
+    n_different_groups = sum(
+        abs(value) > RELATIVE_ROUNDING for value in compared.contributions.values()
+    )
     needed = questions_needed(
         difference.value or 0.0, difference.stderr or 0.0, n, n_different_groups
     )
@@ -850,22 +814,109 @@ def pair(
         protocol=first.protocol,
         method=first.method,
         metric=first.metric,
-        first_value=first_value,
-        second_value=second_value,
+        first_value=compared.first_value,
+        second_value=compared.second_value,
         difference=difference,
-        p=p,
+        p=compared.p,
         only_first=only_first,
         only_second=only_second,
         only_one_has_value=len(first.keys ^ second.keys),
         unit=first.row.unit,
         better=first.row.better,
         needed=needed,
-        reason=None if contributions else _why_without_difference(first, second, n),
+        reason=None if compared.contributions else _why_without_difference(first, second, n),
+        least_by_reading=compared.least_by_reading,
+        most_by_reading=compared.most_by_reading,
+    )
+    return Paired(
+        result=result,
+        spec=spec,
+        contributions=compared.contributions,
+        raw=compared.difference_before_test,
+        missing_in_first=len(second.keys - first.keys),
+    )
+
+
+class _ComparedValues(NamedTuple):
+    """The values of two runs in a metric, and the test of their difference. Without both values there is none."""
+
+    first_value: float | None
+    second_value: float | None
+    difference: Estimate
+    """The first value minus the second. Its interval agrees with the p-value."""
+    contributions: dict[str, float]
+    """Contribution of each image group; they add up to the difference."""
+    difference_before_test: Estimate | None = None
+    p: float | None = None
+    least_by_reading: float | None = None
+    """The least difference that uncertain readings of replies allow; None if no reading is uncertain."""
+    most_by_reading: float | None = None
+
+
+def _compare_values(
+    first: QuestionMeasures,
+    second: QuestionMeasures,
+    keys: Sequence[QuestionKey],
+    groups: GroupLabels[str],
+) -> _ComparedValues:
+    """Compare two runs in one metric over some questions, and test whether they differ.
+
+    Args:
+        first: The values of the first run's questions.
+        second: The values of the second run's questions.
+        keys: The questions.
+        groups: The image group of each of these questions.
+    """
+    n = len(keys)
+    first_spread = first.spread_over(keys)
+    second_spread = second.spread_over(keys)
+    first_correction = _audit_correction(first, keys)
+    second_correction = _audit_correction(second, keys)
+    if not first_spread or not second_spread:
+        return _ComparedValues(
+            first_value=first_spread[0] + first_correction.shift if first_spread else None,
+            second_value=second_spread[0] + second_correction.shift if second_spread else None,
+            difference=Estimate(None, None, None, None, n, groups=len(groups.sizes)),
+            contributions={},
+        )
+
+    first_value, first_deviations = first_spread
+    second_value, second_deviations = second_spread
+    uncorrected_gap = first_value - second_value
+    deviations: list[float] = []
+    for first_deviation, second_deviation in zip(first_deviations, second_deviations, strict=True):
+        deviations.append(first_deviation - second_deviation)
+
+    bounds = difference_bounds(first.row)
+    doubtful = _doubtful_differences(first, second, keys)
+    difference = _estimate_difference(first, second, keys, groups, uncorrected_gap, deviations)
+    difference = widened_by_reading(difference, doubtful, n, bounds)
+    difference = _corrected_difference(difference, (first_correction, second_correction), bounds)
+
+    gap = uncorrected_gap + (first_correction.shift - second_correction.shift)
+    least_by_reading: float | None = None
+    most_by_reading: float | None = None
+    if doubtful:
+        change_at_least = math.fsum(doubt.least - value for value, doubt in doubtful) / n
+        change_at_most = math.fsum(doubt.most - value for value, doubt in doubtful) / n
+        least_by_reading = gap + change_at_least
+        most_by_reading = gap + change_at_most
+
+    gap_per_question = gap / n
+    shares_of_gap = [gap_per_question + deviation for deviation in deviations]
+    contributions = sum_by_group(shares_of_gap, groups)
+    p_of_test = sign_flip_test(list(contributions.values()))
+    agreeing_difference, p = agree_with_test(difference, p_of_test)
+    return _ComparedValues(
+        first_value=first_value + first_correction.shift,
+        second_value=second_value + second_correction.shift,
+        difference=agreeing_difference,
+        contributions=contributions,
+        difference_before_test=difference,
+        p=p,
         least_by_reading=least_by_reading,
         most_by_reading=most_by_reading,
     )
-    n_missing_in_first = len(second.keys - first.keys)
-    return Paired(result, spec, contributions, difference_before_test, n_missing_in_first)
 
 
 class AuditCorrection(NamedTuple):
@@ -879,7 +930,7 @@ class AuditCorrection(NamedTuple):
     """Margin above the corrected value."""
 
 
-def _correction(run: QuestionMeasures, keys: Sequence[QuestionKey]) -> AuditCorrection:
+def _audit_correction(run: QuestionMeasures, keys: Sequence[QuestionKey]) -> AuditCorrection:
     """Return by how much an audit of the replies corrects a run's value.
 
     In an audit, people label a sample of the replies, which shows how often they were read wrongly.
@@ -898,15 +949,14 @@ def _correction(run: QuestionMeasures, keys: Sequence[QuestionKey]) -> AuditCorr
     values = [run.values[key] for key in keys]
     groups = GroupLabels(map(run.group, keys))
     unaudited = estimate_mean(values, groups, bounds=run.row.bounds)
-    needed = (audited.low, audited.high, unaudited.value, unaudited.low, unaudited.high)
-    if None in needed:
+    if None in (audited.low, audited.high, unaudited.value, unaudited.low, unaudited.high):
         return AuditCorrection()
     below, above = audited.margins
     below_sampling, above_sampling = unaudited.margins
     return AuditCorrection(
-        audited.value - (unaudited.value or 0.0),
-        math.sqrt(max(0.0, below**2 - below_sampling**2)),
-        math.sqrt(max(0.0, above**2 - above_sampling**2)),
+        shift=audited.value - (unaudited.value or 0.0),
+        below=math.sqrt(max(0.0, below**2 - below_sampling**2)),
+        above=math.sqrt(max(0.0, above**2 - above_sampling**2)),
     )
 
 
@@ -968,7 +1018,7 @@ def _why_without_difference(first: QuestionMeasures, second: QuestionMeasures, n
     return "too few asked to the end" if first.censored or second.censored else "metric undefined"
 
 
-def _with_broken_rows(
+def _with_unfinished_counts(
     difference: Estimate,
     first: QuestionMeasures,
     second: QuestionMeasures,
@@ -990,7 +1040,7 @@ def _with_broken_rows(
     return replace(counted, n=len(keys) - len(lacking))
 
 
-def _estimate(
+def _estimate_difference(
     first: QuestionMeasures,
     second: QuestionMeasures,
     keys: Sequence[QuestionKey],
@@ -1018,7 +1068,7 @@ def _estimate(
     return Estimate(gap, spread.error, low, high, len(keys), groups=spread.groups)
 
 
-def _counted(
+def _count_questions_won(
     first: QuestionMeasures, second: QuestionMeasures, keys: Sequence[QuestionKey]
 ) -> tuple[int | None, int | None]:
     """Count the questions on which the first run is better, and those on which the second run is better.
@@ -1050,15 +1100,19 @@ def flips(
         return
     for key in sorted(first.values.keys() & second.values.keys()):
         if first.values[key] != second.values[key]:
+            first_label, second_label = labels
+            sample_id, turn = key
             yield QuestionFlip(
-                *labels,
-                first.scored.spec.name,
-                *key,
-                first.protocol,
-                first.method,
-                first.metric,
-                first.values[key],
-                second.values[key],
+                first=first_label,
+                second=second_label,
+                benchmark=first.scored.spec.name,
+                sample_id=sample_id,
+                turn=turn,
+                protocol=first.protocol,
+                method=first.method,
+                metric=first.metric,
+                first_value=first.values[key],
+                second_value=second.values[key],
             )
 
 
@@ -1125,25 +1179,25 @@ def mean_of_pairs(members: Sequence[Paired], dimension: str) -> Paired | None:
         weighted_differences.append(result.difference.scaled(weight))
         weighted_raw_differences.append((member.raw or result.difference).scaled(weight))
     test = sign_flip_test(list(contributions.values()))
-    difference, p = agreeing(mean_of_estimates(weighted_differences), test)
+    difference, p = agree_with_test(mean_of_estimates(weighted_differences), test)
 
     first_result = results[0]
     suites = {result.suite for result in results}
     least_by_reading = [result.least_by_reading for result in results]
     most_by_reading = [result.most_by_reading for result in results]
     mean_difference = PairedDifference(
-        first_result.first,
-        first_result.second,
-        OVERALL,
-        dimension,
-        first_result.suite if len(suites) == 1 else "",
-        first_result.method,
-        first_result.method,
-        metrics[0] if len(metrics) == 1 else first_row.scale,
-        _weighted([result.first_value for result in results], weights),
-        _weighted([result.second_value for result in results], weights),
-        difference,
-        p,
+        first=first_result.first,
+        second=first_result.second,
+        benchmark=OVERALL,
+        dimension=dimension,
+        suite=first_result.suite if len(suites) == 1 else "",
+        protocol=first_result.method,
+        method=first_result.method,
+        metric=metrics[0] if len(metrics) == 1 else first_row.scale,
+        first_value=_weighted([result.first_value for result in results], weights),
+        second_value=_weighted([result.second_value for result in results], weights),
+        difference=difference,
+        p=p,
         only_one_has_value=sum(result.only_one_has_value for result in results),
         unit=first_row.unit,
         better=first_row.better,
@@ -1152,11 +1206,11 @@ def mean_of_pairs(members: Sequence[Paired], dimension: str) -> Paired | None:
         same_replies=all(result.same_replies for result in results),
     )
     return Paired(
-        mean_difference,
-        members[0].spec,
-        contributions,
-        mean_of_estimates(weighted_raw_differences),
-        sum(member.missing_in_first for member in members),
+        result=mean_difference,
+        spec=members[0].spec,
+        contributions=contributions,
+        raw=mean_of_estimates(weighted_raw_differences),
+        missing_in_first=sum(member.missing_in_first for member in members),
     )
 
 
@@ -1181,7 +1235,8 @@ def _mean_by_reading(
 
 
 def _weighted(values: Sequence[float | None], weights: Sequence[float]) -> float:
-    """Return the mean by weights that are 1 on average."""
-    return math.fsum(w * (value or 0.0) for value, w in zip(values, weights, strict=True)) / len(
-        values
-    )
+    """Return the weighted mean of some values. The weights are 1 on average, and None counts as 0."""
+    products: list[float] = []
+    for value, weight in zip(values, weights, strict=True):
+        products.append(weight * (value or 0.0))
+    return math.fsum(products) / len(values)

@@ -37,9 +37,9 @@ from snellen.scoring.scored_run import ScoredRun, run_labels
 
 GateVerdict = Literal["pass", "fail", "not enough evidence"]
 ALPHA = 0.05
-MOST_MISSING = 0.05
+MAX_MISSING_SHARE = 0.05
 """The share of the questions that may lack a value in the candidate alone: it could be those it would fail."""
-FARTHEST = 100
+MAX_TIMES_AS_MANY = 100
 """More times the questions that there are is no useful advice."""
 
 
@@ -136,13 +136,13 @@ def read_margin(text: str, unit: str) -> float:
                     f"worse {text!r}: points apply to shares, but this metric is in {unit or 'no unit'}; give a "
                     "number"
                 )
-            return _positive(number, text) / 100
+            return _parse_positive(number, text) / 100
     if unit.startswith(SHARE):
         raise DataError(f"worse {text!r}: give percentage points of a share, such as 1pt")
-    return _positive(words, text)
+    return _parse_positive(words, text)
 
 
-def _positive(number: str, text: str) -> float:
+def _parse_positive(number: str, text: str) -> float:
     """Return a number above 0 from its text.
 
     Args:
@@ -204,10 +204,10 @@ def judge_release(
         alpha: The probability of a false alarm, and of a miss.
     """
     # A failure of any rule fails the release, so the p-values of failures are corrected for the number of rules.
-    p_fails = holm([_p_beyond(rule_data, above=False) for rule_data in data])
+    p_fails = holm([_one_sided_p(rule_data, above=False) for rule_data in data])
     outcomes: list[GateOutcome] = []
     for rule_data, p_fail in zip(data, p_fails, strict=True):
-        outcomes.append(_outcome(rule_data, p_fail, alpha))
+        outcomes.append(_decide_rule(rule_data, p_fail, alpha))
 
     verdicts = {outcome.verdict for outcome in outcomes}
     verdict: GateVerdict = "pass"
@@ -218,15 +218,20 @@ def judge_release(
     return GateResult(candidate, baseline, alpha, verdict, tuple(outcomes))
 
 
-def _outcome(data: RuleData, p_fail: float, alpha: float) -> GateOutcome:
-    """Decide a rule of a release gate.
+def _decide_rule(data: RuleData, p_fail: float, alpha: float) -> GateOutcome:
+    """Decide a rule of a release gate: pass, fail, or not enough evidence.
+
+    The rule fails if `p_fail` is at most alpha. It passes if the p-value of the opposite claim is at most alpha, unless
+    more than `MAX_MISSING_SHARE` of the questions have no value in the candidate. An undecided rule says how many
+    more questions would decide it, or why that is not known.
 
     Args:
         data: The difference and its margin.
-        p_fail: P value of the test that the candidate is worse by more than the margin.
+        p_fail: P value of the claim that the candidate is worse by more than the margin, corrected for the number of
+            rules.
         alpha: Error rate that the rule may have.
     """
-    p_pass = _p_beyond(data, above=True)
+    p_pass = _one_sided_p(data, above=True)
     questions = data.estimate.n + data.missing
     verdict: GateVerdict = "not enough evidence"
     detail = ""
@@ -234,7 +239,7 @@ def _outcome(data: RuleData, p_fail: float, alpha: float) -> GateOutcome:
         detail = "too few images for an interval"
     elif p_fail <= alpha:
         verdict = "fail"
-    elif data.missing > MOST_MISSING * questions:
+    elif data.missing > MAX_MISSING_SHARE * questions:
         detail = f"{data.missing:,} of {questions:,} questions have no value in the candidate"
     elif p_pass <= alpha:
         verdict = "pass"
@@ -244,7 +249,7 @@ def _outcome(data: RuleData, p_fail: float, alpha: float) -> GateOutcome:
         more = _more_questions(data, alpha)
         if more is None:
             detail = "the difference is too close to the margin"
-    shown = _at_level(data.estimate, alpha)
+    shown = _with_gate_interval(data.estimate, alpha)
     if data.better == "lower":
         shown = replace(
             shown,
@@ -253,19 +258,19 @@ def _outcome(data: RuleData, p_fail: float, alpha: float) -> GateOutcome:
             high=_negated(shown.low),
         )
     return GateOutcome(
-        data.on,
-        verdict,
-        data.margin,
-        data.candidate,
-        data.baseline,
-        shown,
-        p_pass,
-        p_fail,
-        data.unit,
-        data.better,
-        more,
-        data.missing,
-        detail,
+        on=data.on,
+        verdict=verdict,
+        margin=data.margin,
+        candidate=data.candidate,
+        baseline=data.baseline,
+        difference=shown,
+        p_pass=p_pass,
+        p_fail=p_fail,
+        unit=data.unit,
+        better=data.better,
+        more=more,
+        missing=data.missing,
+        detail=detail,
     )
 
 
@@ -273,7 +278,7 @@ def _negated(value: float | None) -> float | None:
     return None if value is None else 0.0 - value
 
 
-def _at_level(estimate: Estimate, alpha: float) -> Estimate:
+def _with_gate_interval(estimate: Estimate, alpha: float) -> Estimate:
     """Replace the 95% interval of an estimate by one with the confidence level 1 - 2 alpha, with proportional margins."""
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return estimate
@@ -285,7 +290,7 @@ def _at_level(estimate: Estimate, alpha: float) -> Estimate:
     )
 
 
-def _p_beyond(data: RuleData, *, above: bool) -> float:
+def _one_sided_p(data: RuleData, *, above: bool) -> float:
     """Return the one-sided p-value for the claim that a difference is above, or below, minus its margin.
 
     Minus the margin is the boundary: the candidate may be worse than the baseline by the margin, but not by more. The
@@ -318,7 +323,7 @@ def _more_questions(data: RuleData, alpha: float) -> int | None:
     With that many, the rule would be decided with the probability `POWER`, if the true difference is the observed one.
 
     Returns:
-        The number, at least 1; None if the difference is at the boundary or has no interval, or if more than `FARTHEST`
+        The number, at least 1; None if the difference is at the boundary or has no interval, or if more than `MAX_TIMES_AS_MANY`
         times as many questions were needed.
     """
     value = data.estimate.value
@@ -333,7 +338,7 @@ def _more_questions(data: RuleData, alpha: float) -> int | None:
     quantiles = normal_quantile(2 * alpha) + NormalDist().inv_cdf(POWER)
     # The interval implies a standard error of width / z. The standard error is inversely proportional to the square root of the number of questions.
     times_as_many = (quantiles * width / normal_quantile() / distance) ** 2
-    if times_as_many > FARTHEST:
+    if times_as_many > MAX_TIMES_AS_MANY:
         return None
     return max(1, math.ceil((times_as_many - 1) * data.estimate.n))
 
@@ -355,7 +360,7 @@ def rule_data(candidate: ScoredRun, baseline: ScoredRun, rule: GateRule) -> Rule
     """
     check_same_builds([candidate, baseline])
     benchmark, _, metric = rule.on.partition(":")
-    paired = _pairs(candidate, baseline, row_called(metric) if metric else "")
+    paired = _paired_benchmarks(candidate, baseline, row_called(metric) if metric else "")
     if benchmark not in ("", OVERALL):
         named = [each for each in paired if each.result.benchmark == benchmark]
         if not named:
@@ -363,13 +368,13 @@ def rule_data(candidate: ScoredRun, baseline: ScoredRun, rule: GateRule) -> Rule
             raise DataError(
                 f"on {rule.on!r}: the runs do not both have this value; they share {', '.join(names) or 'nothing'}"
             )
-        return _data(rule, named[0])
+        return _oriented_rule_data(rule, named[0])
 
     usable = [each for each in paired if each.result.difference.value is not None]
     if not usable:
         raise DataError(f"on {rule.on or 'the headline'!r}: these runs do not share such a value")
     if len(usable) == 1:
-        return _data(rule, usable[0])
+        return _oriented_rule_data(rule, usable[0])
     mean = mean_of_pairs(usable, OVERALL)
     if mean is None:
         names = ", ".join(sorted(each.result.benchmark for each in usable))
@@ -379,10 +384,10 @@ def rule_data(candidate: ScoredRun, baseline: ScoredRun, rule: GateRule) -> Rule
                 "--on BENCHMARK --fail-if-worse MARGIN", "GateRule(on=BENCHMARK, worse=MARGIN)"
             )
         )
-    return _data(rule, mean)
+    return _oriented_rule_data(rule, mean)
 
 
-def _pairs(candidate: ScoredRun, baseline: ScoredRun, metric: str) -> list[Paired]:
+def _paired_benchmarks(candidate: ScoredRun, baseline: ScoredRun, metric: str) -> list[Paired]:
     """Return the difference of two runs on each benchmark that both have.
 
     Only one method is used, generation or likelihood: the first in `METHODS` that both runs have.
@@ -405,7 +410,7 @@ def _pairs(candidate: ScoredRun, baseline: ScoredRun, metric: str) -> list[Paire
     return []
 
 
-def _data(rule: GateRule, paired: Paired) -> RuleData:
+def _oriented_rule_data(rule: GateRule, paired: Paired) -> RuleData:
     """Return what a rule of a release gate needs to know of a difference, turned so that a higher value is better."""
     result = paired.result
     row = declared_row(result.metric)
@@ -419,14 +424,14 @@ def _data(rule: GateRule, paired: Paired) -> RuleData:
             high=_negated(estimate.low),
         )
     return RuleData(
-        f"{result.benchmark}:{result.metric}",
-        read_margin(rule.worse, unit),
-        estimate,
-        result.first_value,
-        result.second_value,
-        unit,
-        result.better,
-        paired.missing_in_first,
+        on=f"{result.benchmark}:{result.metric}",
+        margin=read_margin(rule.worse, unit),
+        estimate=estimate,
+        candidate=result.first_value,
+        baseline=result.second_value,
+        unit=unit,
+        better=result.better,
+        missing=paired.missing_in_first,
     )
 
 
@@ -456,19 +461,27 @@ def plan_gate(
     plans: list[GatePlan] = []
     z_power = NormalDist().inv_cdf(POWER)
     z_pass = normal_quantile(2 * alpha)
-    z_fail = NormalDist().inv_cdf(1 - alpha / len(rules))
+    z_fail = NormalDist().inv_cdf(1 - alpha / len(rules))  # corrected for the number of rules
     for rule in rules:
         data = rule_data(first, second, rule)
-        error = data.estimate.stderr or 0.0
-        low, high = data.estimate.low, data.estimate.high
+        standard_error = data.estimate.stderr or 0.0
+        low = data.estimate.low
+        high = data.estimate.high
         if low is not None and high is not None:
-            error = max(error, (high - low) / 2 / normal_quantile())
-        chance_to_pass = NormalDist().cdf(data.margin / error - z_pass) if error else 1.0
-        detectable = data.margin + (z_fail + z_power) * error
-        times_as_many = ((z_pass + z_power) * error / data.margin) ** 2
-        questions = math.ceil(times_as_many * data.estimate.n)
+            error_of_interval = (high - low) / 2 / normal_quantile()
+            standard_error = max(standard_error, error_of_interval)
+        probability_to_pass = 1.0
+        if standard_error:
+            probability_to_pass = NormalDist().cdf(data.margin / standard_error - z_pass)
+        times_as_many = ((z_pass + z_power) * standard_error / data.margin) ** 2
         plan = GatePlan(
-            data.on, data.estimate.n, data.margin, data.unit, chance_to_pass, detectable, questions
+            on=data.on,
+            questions=data.estimate.n,
+            margin=data.margin,
+            unit=data.unit,
+            passes_equal=probability_to_pass,
+            detectable=data.margin + (z_fail + z_power) * standard_error,
+            needed=math.ceil(times_as_many * data.estimate.n),
         )
         plans.append(plan)
     return plans

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from snellen.analysis.aggregate import aggregate_run
+from snellen.analysis.headline import OVERALL
 from snellen.analysis.paired.differences import Comparison
 from snellen.callers import for_caller, setting
 from snellen.records import Result
@@ -20,9 +21,7 @@ def nothing_in_common(runs: Sequence[ScoredRun]) -> str:
     if empty:
         again = for_caller("repeat its `snellen run` command", "repeat its call")
         return f"no request of {', '.join(empty)} received a reply, so there is nothing to compare; {again}"
-    rows_by_run = []
-    for run in runs:
-        rows_by_run.append([row for row in aggregate_run(run) if row.benchmark != "*"])
+    rows_by_run = [_rows_of_benchmarks(run) for run in runs]
 
     benchmarks = [_distinct(rows, "benchmark") for rows in rows_by_run]
     shared_benchmarks = _shared(benchmarks)
@@ -71,10 +70,10 @@ def why_left_out(run: ScoredRun, others: Sequence[ScoredRun]) -> str:
     """Return why a run cannot be compared with any of the other runs, by what it has and what they have."""
     if not holds_replies(run.folder):
         return "none of its requests received a reply"
-    rows = [row for row in aggregate_run(run) if row.benchmark != "*"]
+    rows = _rows_of_benchmarks(run)
     rows_of_others: list[Result] = []
     for other in others:
-        rows_of_others += [row for row in aggregate_run(other) if row.benchmark != "*"]
+        rows_of_others += _rows_of_benchmarks(other)
 
     benchmarks = _distinct(rows, "benchmark")
     shared = _shared([benchmarks, _distinct(rows_of_others, "benchmark")])
@@ -90,12 +89,18 @@ def why_left_out(run: ScoredRun, others: Sequence[ScoredRun]) -> str:
     return f"it has no protocol and metric of {names} in common with the others"
 
 
+def _rows_of_benchmarks(run: ScoredRun) -> list[Result]:
+    """Return the result rows of a run without those that are means over benchmarks."""
+    return [row for row in aggregate_run(run) if row.benchmark != OVERALL]
+
+
 def _first_few(names: Sequence[str]) -> str:
     more = " ..." if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
 
 
 def _distinct(rows: Sequence[Result], field: str) -> list[str]:
+    """Return the different values of a field in some results, such as their protocols, in the order of the results."""
     return list(dict.fromkeys(getattr(row, field) for row in rows))
 
 

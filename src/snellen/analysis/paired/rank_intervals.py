@@ -17,14 +17,16 @@ from snellen.common.seeds import rng_for
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
-UNITS = 1000
+MAX_RESAMPLED_GROUPS = 1000
 """Most groups that are drawn one by one. Of more, random lots of groups are drawn, which leaves the standard error
 of a bootstrap as it is, but for 1 / sqrt(2 * 1000) of itself."""
-CHUNK = 1000
+RESAMPLES_PER_CHUNK = 1000
 """Resamples at a time."""
-TAIL = 2.5
-_POISSON = np.cumsum([math.exp(-1) / math.factorial(k) for k in range(10)])
-_DRAWN = np.searchsorted(_POISSON, (np.arange(2**16) + 0.5) / 2**16).astype(np.float32)
+TAIL_PERCENT = 2.5
+_POISSON_CUMULATIVE = np.cumsum([math.exp(-1) / math.factorial(k) for k in range(10)])
+_POISSON_NUMBERS = np.searchsorted(_POISSON_CUMULATIVE, (np.arange(2**16) + 0.5) / 2**16).astype(
+    np.float32
+)
 """Poisson numbers of mean 1, one for each 16-bit number."""
 
 
@@ -33,17 +35,19 @@ class _Resampled(Struct, frozen=True):
 
     measures: Sequence[QuestionMeasures]
     values: Array
-    """runs."""
+    """The observed value of each run, of shape (runs,)."""
     resamples: Array
-    """resamples x runs."""
+    """The value of each run in each resample, of shape (resamples, runs)."""
     n: int
+    """Number of questions."""
     groups: int
+    """Number of image groups."""
 
 
 def rank_intervals(
     labels: Sequence[str],
     benchmarks: Sequence[Sequence[QuestionMeasures]],
-    better: Mapping[tuple[str, str], Sequence[tuple[str, str]]],
+    significant_pairs: Mapping[tuple[str, str], Sequence[tuple[str, str]]],
     resamples: int,
     seed: int,
 ) -> list[RankInterval]:
@@ -57,8 +61,8 @@ def rank_intervals(
     Args:
         labels: Labels of the runs.
         benchmarks: For each benchmark, what all runs measured by the same metric and method.
-        better: By benchmark (or `*`) and dimension, pairs of labels: the first run is shown to be better than the
-            second.
+        significant_pairs: By benchmark (or `*`) and dimension, pairs of labels: the first run is significantly better
+            than the second.
         resamples: Number of resamples.
         seed: Seed of the draws.
     """
@@ -70,15 +74,20 @@ def rank_intervals(
 
     intervals: list[RankInterval] = []
     for resampled in resampled_benchmarks:
-        sign = _sign(resampled)
+        sign = _sign_of_better(resampled)
         point_ranks = _ranks(resampled.values[None], sign)
         resampled_ranks = _ranks(resampled.resamples, sign)
         name = resampled.measures[0].scored.spec.name
         intervals += _intervals(
-            labels, point_ranks, resampled_ranks, resampled, name, better=better
+            labels,
+            point_ranks,
+            resampled_ranks,
+            resampled,
+            benchmark=name,
+            significant_pairs=significant_pairs,
         )
 
-    benchmarks_by_dimension = _dimensions(resampled_benchmarks)
+    benchmarks_by_dimension = _group_by_dimension(resampled_benchmarks)
     point_ranks_by_dimension: list[Array] = []
     resampled_ranks_by_dimension: list[Array] = []
     for dimension, members in benchmarks_by_dimension.items():
@@ -86,7 +95,13 @@ def rank_intervals(
         point_ranks_by_dimension.append(point_ranks)
         resampled_ranks_by_dimension.append(resampled_ranks)
         intervals += _intervals(
-            labels, point_ranks, resampled_ranks, _joined(members), OVERALL, dimension, better
+            labels,
+            point_ranks,
+            resampled_ranks,
+            _with_summed_counts(members),
+            benchmark=OVERALL,
+            dimension=dimension,
+            significant_pairs=significant_pairs,
         )
     if len(benchmarks_by_dimension) > 1:
         all_members = [
@@ -96,9 +111,9 @@ def rank_intervals(
             labels,
             np.mean(point_ranks_by_dimension, axis=0),
             np.mean(resampled_ranks_by_dimension, axis=0),
-            _joined(all_members),
-            OVERALL,
-            OVERALL,
+            _with_summed_counts(all_members),
+            benchmark=OVERALL,
+            dimension=OVERALL,
         )
     return intervals
 
@@ -136,45 +151,61 @@ def _resample(measures: Sequence[QuestionMeasures], resamples: int, seed: int) -
 
     spec = measures[0].scored.spec
     rng = np.random.default_rng(rng_for(spec.name, "rank intervals", str(seed)).getrandbits(64))
-    if len(shifts) > UNITS:
-        # So many groups are put into `UNITS` random bundles of equal size, which are resampled in their place.
-        bundles = rng.permutation(len(shifts)) % UNITS
-        bundled_shifts = np.zeros((UNITS, len(measures)))
+    if len(shifts) > MAX_RESAMPLED_GROUPS:
+        # So many groups are put into `MAX_RESAMPLED_GROUPS` random bundles of equal size, which are resampled in their place.
+        bundles = rng.permutation(len(shifts)) % MAX_RESAMPLED_GROUPS
+        bundled_shifts = np.zeros((MAX_RESAMPLED_GROUPS, len(measures)))
         np.add.at(bundled_shifts, bundles, shifts)
         shifts = bundled_shifts
 
     draws = np.empty((resamples, len(measures)))  # the value of each run in each resample
-    for start in range(0, resamples, CHUNK):
-        n_rows = min(CHUNK, resamples - start)
-        random_indexes = rng.integers(0, len(_DRAWN), (n_rows, len(shifts)), dtype=np.uint16)
-        times_drawn = _DRAWN[random_indexes]  # shape (n_rows, groups), Poisson numbers of mean 1
+    for start in range(0, resamples, RESAMPLES_PER_CHUNK):
+        n_rows = min(RESAMPLES_PER_CHUNK, resamples - start)
+        random_indexes = rng.integers(
+            0, len(_POISSON_NUMBERS), (n_rows, len(shifts)), dtype=np.uint16
+        )
+        times_drawn = _POISSON_NUMBERS[
+            random_indexes
+        ]  # shape (n_rows, groups), Poisson numbers of mean 1
         changes = times_drawn @ shifts.astype(np.float32)  # shape (n_rows, runs)
         draws[start : start + n_rows] = np.array(values) + changes
     return _Resampled(measures, np.array(values), draws, len(keys), len(group_names))
 
 
 def _ranks(values: Array, sign: int) -> Array:
-    """Competition ranks in each row, as in `snellen.analysis.ranks`."""
-    signed = np.round(sign * values, 9)
-    ranks: Array = 1.0 + (signed[:, None, :] > signed[:, :, None]).sum(axis=2)
+    """Return the ranks of the runs in each row: 1 plus the number of runs that are better.
+
+    Args:
+        values: The value of each run, of shape (resamples, runs).
+        sign: 1 if a higher value is better, -1 if a lower one is.
+
+    Returns:
+        Ranks of the same shape, 1 for the best. Equal values have the same rank.
+    """
+    comparable = np.round(sign * values, 9)
+    is_other_better = (
+        comparable[:, None, :] > comparable[:, :, None]
+    )  # shape (resamples, runs, runs)
+    ranks: Array = 1.0 + is_other_better.sum(axis=2)
     return ranks
 
 
-def _sign(benchmark: _Resampled) -> int:
+def _sign_of_better(benchmark: _Resampled) -> int:
+    """Return the factor that makes higher values better: -1 if a lower value of the metric is better, otherwise 1."""
     return -1 if benchmark.measures[0].row.better == "lower" else 1
 
 
-def _dimensions(resampled: Sequence[_Resampled]) -> dict[str, list[_Resampled]]:
+def _group_by_dimension(resampled: Sequence[_Resampled]) -> dict[str, list[_Resampled]]:
     """Group benchmarks by ability dimension, without the dimensions whose metrics have no meaningful mean."""
     by_dimension: dict[str, list[_Resampled]] = defaultdict(list)
     for benchmark in resampled:
         dimension = benchmark.measures[0].scored.spec.dimension
         if dimension:
             by_dimension[dimension].append(benchmark)
-    return {name: members for name, members in by_dimension.items() if _share_scale(members)}
+    return {name: members for name, members in by_dimension.items() if _have_common_scale(members)}
 
 
-def _share_scale(members: Sequence[_Resampled]) -> bool:
+def _have_common_scale(members: Sequence[_Resampled]) -> bool:
     """Return whether a mean over some benchmarks has a meaning.
 
     It has if their metrics have the same scale and direction (whether higher or lower is better). A single benchmark
@@ -198,7 +229,7 @@ def _mean_ranks(members: Sequence[_Resampled]) -> tuple[Array, Array]:
     Returns:
         The ranks by the observed means, of shape (1, runs), and those in each resample, of shape (resamples, runs).
     """
-    sign = _sign(members[0])
+    sign = _sign_of_better(members[0])
     specs = [benchmark.measures[0].scored.spec for benchmark in members]
     metrics = [benchmark.measures[0].metric for benchmark in members]
     sizes = [benchmark.n for benchmark in members]
@@ -210,7 +241,7 @@ def _mean_ranks(members: Sequence[_Resampled]) -> tuple[Array, Array]:
     return _ranks(observed_means[None], sign), _ranks(resampled_means, sign)
 
 
-def _joined(members: Sequence[_Resampled]) -> _Resampled:
+def _with_summed_counts(members: Sequence[_Resampled]) -> _Resampled:
     """Return the record of the first benchmark with the numbers of questions and images of all benchmarks added up."""
     first = members[0]
     return _Resampled(
@@ -227,9 +258,10 @@ def _intervals(
     point: Array,
     draws: Array,
     resampled: _Resampled,
+    *,
     benchmark: str,
     dimension: str = "",
-    better: Mapping[tuple[str, str], Sequence[tuple[str, str]]] | None = None,
+    significant_pairs: Mapping[tuple[str, str], Sequence[tuple[str, str]]] | None = None,
 ) -> list[RankInterval]:
     """Return the rank of each run with its bounds and with the share of resamples in which it is first.
 
@@ -240,20 +272,22 @@ def _intervals(
         resampled: The values behind the ranks.
         benchmark: The name of the benchmark, or `*` for ranks over several.
         dimension: The ability dimension; by default that of the benchmark.
-        better: By benchmark and dimension, the pairs (better run, worse run) with a significant difference. They
-            determine the bounds: a run ranks after those that are better and before those that are worse. Without them,
-            as for an average rank, the bounds are percentiles of the resampled ranks.
+        significant_pairs: By benchmark and dimension, the pairs (better run, worse run) with a significant difference.
+            They determine the bounds: a run ranks after those that are better and before those that are worse. Without
+            them, as for an average rank, the bounds are percentiles of the resampled ranks.
     """
     first = resampled.measures[0]
     dimension = dimension or first.scored.spec.dimension
     best_rank_of_draw = draws.min(axis=1, keepdims=True)  # shape (resamples, 1)
     shares_first = (draws <= best_rank_of_draw).mean(axis=0)  # shape (runs,)
-    if better is None:
-        lows, highs = np.percentile(draws, [TAIL, 100 - TAIL], axis=0, method="inverted_cdf")
+    if significant_pairs is None:
+        lows, highs = np.percentile(
+            draws, [TAIL_PERCENT, 100 - TAIL_PERCENT], axis=0, method="inverted_cdf"
+        )
     else:
         n_better: Counter[str] = Counter()  # number of runs that are better than each run
         n_worse: Counter[str] = Counter()
-        for winner, loser in better.get((benchmark, dimension), ()):
+        for winner, loser in significant_pairs.get((benchmark, dimension), ()):
             n_better[loser] += 1
             n_worse[winner] += 1
         lows = np.array([1 + n_better[label] for label in labels])
@@ -263,16 +297,16 @@ def _intervals(
     intervals: list[RankInterval] = []
     for index, label in enumerate(labels):
         interval = RankInterval(
-            label,
-            benchmark,
-            dimension,
-            first.method,
-            first.metric,
-            float(point[0, index]),
-            float(lows[index]) if has_interval else None,
-            float(highs[index]) if has_interval else None,
-            float(shares_first[index]) if has_interval else None,
-            resampled.n,
+            model=label,
+            benchmark=benchmark,
+            dimension=dimension,
+            method=first.method,
+            metric=first.metric,
+            rank=float(point[0, index]),
+            low=float(lows[index]) if has_interval else None,
+            high=float(highs[index]) if has_interval else None,
+            best=float(shares_first[index]) if has_interval else None,
+            n=resampled.n,
         )
         intervals.append(interval)
     return intervals

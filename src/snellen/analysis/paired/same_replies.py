@@ -37,11 +37,15 @@ class RunReplies:
             if exchange.response.error is not None:
                 continue
             request = exchange.request
-            key = request.sample_id, request.variant.turn
+            sample_and_round = (request.sample_id, request.variant.turn)
+            question = (exchange.protocol, request.benchmark, sample_and_round)
             log_likelihoods = tuple(score.sum for score in exchange.response.scores)
-            reply = request.variant, exchange.response.text, log_likelihoods
-            replies[exchange.protocol, request.benchmark, key].add(reply)
-        return {question: frozenset(its_replies) for question, its_replies in replies.items()}
+            reply = (request.variant, exchange.response.text, log_likelihoods)
+            replies[question].add(reply)
+        return {
+            question: frozenset(replies_to_question)
+            for question, replies_to_question in replies.items()
+        }
 
 
 def same_replies(
@@ -49,7 +53,8 @@ def same_replies(
 ) -> frozenset[QuestionKey]:
     """Return the common questions to which two runs gave the same replies.
 
-    The journals are read only where they can matter: if the reading of a reply is uncertain, or no value differs.
+    The journals are read only if they can matter: if the reading of a reply is uncertain, or if no question has
+    different values in the two runs. In all other cases, and if the protocols differ, the result is empty.
 
     Args:
         first: The replies of the first run.

@@ -10,19 +10,19 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from snellen.analysis.intervals import SAME, Interval
+from snellen.analysis.intervals import RELATIVE_ROUNDING, Interval
 from snellen.analysis.quantiles import normal_quantile
 from snellen.records import Estimate
 
 Correction = Literal["holm", "bh", "none"]
-ENUMERATED = 16
+MAX_ENUMERATED_GROUPS = 16
 """Greatest number of groups for which all 2^G signs are tried."""
 POWER = 0.8
-LEVEL = 0.05
+SIGNIFICANCE_LEVEL = 0.05
 """Level of the test of a difference, and of all differences that are corrected together."""
 
 
-def agreeing(estimate: Estimate, p: float) -> tuple[Estimate, float]:
+def agree_with_test(estimate: Estimate, p: float) -> tuple[Estimate, float]:
     """Make the interval of a difference and the p-value of its sign-flip test agree.
 
     After that, the interval excludes zero if, and only if, the p-value is below 5%. The p-value becomes the larger one
@@ -41,12 +41,13 @@ def agreeing(estimate: Estimate, p: float) -> tuple[Estimate, float]:
     if estimate.value is None or low is None or high is None:
         return estimate, p
     p = max(p, _p_of_interval(estimate.value, low, high))
-    if p < LEVEL:
+    if p < SIGNIFICANCE_LEVEL:
         return estimate, p
     return replace(estimate, low=min(low, 0.0), high=max(high, 0.0)), p
 
 
 def _p_of_interval(value: float, low: float, high: float) -> float:
+    """Return the two-sided p-value of a difference that follows from its 95% interval (Altman and Bland 2011)."""
     margin_to_zero = value - low if value > 0 else high - value
     if margin_to_zero == 0:
         return 1.0 if value == 0 else 0.0
@@ -67,15 +68,15 @@ def corrected_interval(estimate: Estimate, p: float, p_adjusted: float, family: 
     """
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return None, None
-    is_significant = p_adjusted < LEVEL
-    is_uncorrected = p_adjusted == p and (p < LEVEL or family < 2)
+    is_significant = p_adjusted < SIGNIFICANCE_LEVEL
+    is_uncorrected = p_adjusted == p and (p < SIGNIFICANCE_LEVEL or family < 2)
     if is_uncorrected:
         # Not computed again, because rounding would make it differ from the uncorrected interval.
         return estimate.low, estimate.high
 
-    level = LEVEL / max(family, 1)
+    level = SIGNIFICANCE_LEVEL / max(family, 1)
     if is_significant and p:
-        level = LEVEL * p / p_adjusted
+        level = SIGNIFICANCE_LEVEL * p / p_adjusted
     widening = normal_quantile(level) / normal_quantile()
     low = estimate.value - widening * (estimate.value - estimate.low)
     high = estimate.value + widening * (estimate.high - estimate.value)
@@ -103,16 +104,16 @@ def sign_flip_test(sums: Sequence[float]) -> float:
         0.21875
     """
     largest = max((abs(value) for value in sums), default=0.0)
-    nonzero = [value for value in sums if abs(value) > SAME * largest]
+    nonzero = [value for value in sums if abs(value) > RELATIVE_ROUNDING * largest]
     if not nonzero:
         return 1.0
 
     sizes = [abs(value) for value in nonzero]
-    are_of_one_size = max(sizes) - min(sizes) <= SAME * largest * len(sums)
+    are_of_one_size = max(sizes) - min(sizes) <= RELATIVE_ROUNDING * largest * len(sums)
     if are_of_one_size:
         n_positive = sum(value > 0 for value in nonzero)
         return _binomial_test(n_positive, len(nonzero))
-    if len(nonzero) <= ENUMERATED:
+    if len(nonzero) <= MAX_ENUMERATED_GROUPS:
         return _randomisation_test(nonzero)
     sum_of_squares = math.fsum(value * value for value in nonzero)
     return _normal_test(math.fsum(nonzero) / math.sqrt(sum_of_squares))
@@ -151,7 +152,7 @@ def _randomisation_test(sums: Sequence[float]) -> float:
             next_totals.append(total + value)
             next_totals.append(total - value)
         totals = next_totals
-    rounding_error = SAME * math.fsum(abs(value) for value in sums)
+    rounding_error = RELATIVE_ROUNDING * math.fsum(abs(value) for value in sums)
     observed = abs(math.fsum(sums)) - rounding_error
     n_as_far = sum(abs(total) >= observed for total in totals)
     return n_as_far / len(totals)
@@ -210,7 +211,7 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-LEAST_DIFFERING = 6
+MIN_DIFFERING_IMAGES = 6
 """Images whose answers have to differ for p < 0.05: the sign-flip test of m images gives at least 2 / 2^m."""
 
 
@@ -219,7 +220,7 @@ def questions_needed(difference: float, stderr: float, n: int, differing: int) -
 
     With that many, it would be significant with the probability `POWER`. The number is
     n ((z_0.975 + z_power) stderr / difference)^2 by the normal distribution. It is raised until at least
-    `LEAST_DIFFERING` images differ, because few questions do not follow the normal distribution.
+    `MIN_DIFFERING_IMAGES` images differ, because few questions do not follow the normal distribution.
 
     Args:
         difference: The observed difference.
@@ -230,11 +231,11 @@ def questions_needed(difference: float, stderr: float, n: int, differing: int) -
     Returns:
         The number, or None if there is no difference or its error is unknown.
     """
-    if not n or not stderr or abs(difference) <= SAME:
+    if not n or not stderr or abs(difference) <= RELATIVE_ROUNDING:
         return None
     z_power = NormalDist().inv_cdf(POWER)
     ratio = (normal_quantile() + z_power) * stderr / difference
     by_normal = math.ceil(n * ratio**2)
     if not differing:
         return by_normal
-    return max(by_normal, math.ceil(LEAST_DIFFERING * n / differing))
+    return max(by_normal, math.ceil(MIN_DIFFERING_IMAGES * n / differing))
