@@ -190,7 +190,9 @@ def test_commands_that_look_at_all_go_on_without_what_is_broken(
 ) -> None:
     names = registry.names(what)
     monkeypatch.setattr(
-        registry, "_added", lambda group, added=registry._added: {**added(group), "aa": "no_such:x"}
+        registry,
+        "_targets_of_others",
+        lambda group, added=registry._targets_of_others: {**added(group), "aa": "no_such:x"},
     )
     with pytest.warns(
         SuiteWarning,

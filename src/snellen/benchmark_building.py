@@ -70,8 +70,8 @@ from snellen.scoring.resampling import build_selection
 from snellen.scoring.run_scoring import check_metrics
 from snellen.verification.verify import Solvers, verify
 
-OF_OPEN_QUESTIONS: frozenset[MetricInput] = frozenset({"reply", "corpus", "counts", "judge"})
-"""Inputs of metrics that have a value for open questions only."""
+INPUTS_OF_OPEN_QUESTIONS: frozenset[MetricInput] = frozenset({"reply", "corpus", "counts", "judge"})
+"""A metric that is computed over one of these inputs has a value for open questions only."""
 
 # --- benchmarks of the catalogue ---------------------------------------------------------------------------------------
 
@@ -140,8 +140,10 @@ def _build_fetched(
     decisions: Decisions = MappingProxyType({}),
     progress: Progress | None,
 ) -> Benchmark:
-    """Build a benchmark of the catalogue: from the user's files, from files to be downloaded, or from files of
-    Snellen.
+    """Build a benchmark of the catalogue, or of an entry of the user that names where its files are.
+
+    The files are those of Snellen if the entry has embedded ones and the hub is not asked for. Otherwise they are the
+    user's own (`source`), or they are downloaded.
     """
     settings = spec.entry
     folder = Path(settings.source) if settings.source else None
@@ -260,6 +262,7 @@ def find_own(
 
 
 def _table_settings(spec: BuildSpec) -> TableSettings:
+    """Return the settings from which the columns of a table are recognised."""
     table = spec.table
     return TableSettings(
         columns={role: list(names) for role, names in table.columns.items()},
@@ -274,8 +277,8 @@ def _table_settings(spec: BuildSpec) -> TableSettings:
 
 
 def _metrics_of_open(names: Sequence[str]) -> list[str]:
-    """Return the metrics that have a value for open questions only, such as `exact_match` and `judged_correct`."""
-    return [name for name in names if find_metric(name).computed_over in OF_OPEN_QUESTIONS]
+    """Return those of the metrics that have a value for open questions only, such as `exact_match` and `judged_correct`."""
+    return [name for name in names if find_metric(name).computed_over in INPUTS_OF_OPEN_QUESTIONS]
 
 
 def _check_metrics_apply(spec: BenchmarkSpec, names: Sequence[str]) -> None:
@@ -292,6 +295,8 @@ def _check_metrics_apply(spec: BenchmarkSpec, names: Sequence[str]) -> None:
 def _find_table_of_form(path: Path, spec: BuildSpec, announce: Announce) -> OwnSource | None:
     """Return the source of a table if it is in the format of a suite, such as MMBench's; None for any other table.
 
+    A table whose columns the user names, or whose entry (.toml) names another reader, is read like any other table.
+
     Raises:
         DataError: A setting applies only to ordinary tables and this one is not, or the other way round.
     """
@@ -299,7 +304,7 @@ def _find_table_of_form(path: Path, spec: BuildSpec, announce: Announce) -> OwnS
     form = None if table.columns else recognised_form(path)
     written = entry_of(path, table.name)
     if written is not None and form is not None and written.spec.source.reader != form.reader:
-        form = None  # its entry says that it is read like any other table
+        form = None  # the entry next to the file says that it is read like any other table
     if form is None:
         if spec.answers:
             raise DataError(
@@ -337,6 +342,7 @@ def _find_table_of_form(path: Path, spec: BuildSpec, announce: Announce) -> OwnS
 
 
 def _announce_recognised(target: str | Path, source: OwnSource, announce: Announce) -> None:
+    """Tell the user how a source was read: by its entry (.toml), or as its columns and files were recognised."""
     if source.entry and Path(target).suffix != ENDING:
         announce(f"{target}: as {source.entry} says")
     if source.recognition is None:
@@ -479,6 +485,9 @@ def build_reformed(
 ) -> Benchmark:
     """Build the questions of `find_annotations` that pass all checks, and write the entry (.toml) if there was none.
 
+    A question that fails because of a wrong option gets another one, at most three times. One that still fails is left
+    out.
+
     Raises:
         DataError: A row is wrong, or the name belongs to a benchmark of the catalogue or to a build of another
             source.
@@ -521,10 +530,22 @@ def build_reformed(
 
 
 def _call_of_entry(verb: str, entry: Path, to: str) -> str:
-    """Return the call that builds a benchmark again from its TOML file."""
-    line = f"`snellen {verb} {shell_word(entry)}" + (f" --to {shell_word(to)}`" if to else "`")
-    arguments = repr(str(entry)) + (f", to={str(to)!r}" if to else "")
-    return for_caller(line, f"sn.{verb}({arguments})")
+    """Return the call that builds a benchmark again from its TOML file.
+
+    It is `snellen reform mine.toml --to built` for a caller on the command line, and `sn.reform('mine.toml',
+    to='built')` for one in Python.
+
+    Args:
+        verb: The name of the command and of the function.
+        entry: The TOML file.
+        to: The folder that the user chose for the build; empty for the default.
+    """
+    command = f"snellen {verb} {shell_word(entry)}"
+    arguments = repr(str(entry))
+    if to:
+        command += f" --to {shell_word(to)}"
+        arguments += f", to={str(to)!r}"
+    return for_caller(f"`{command}`", f"sn.{verb}({arguments})")
 
 
 def _image_embedder(model: str) -> ImageEmbedder:
@@ -542,8 +563,8 @@ def _image_embedder(model: str) -> ImageEmbedder:
 # --- benchmarks as users give them to `evaluate` ------------------------------------------------------------------------
 
 
-_PART = re.compile(r"(.+)\[:(\d+)\]")
-"""The first questions of a benchmark, as `datasets` writes them."""
+_NAME_WITH_SLICE = re.compile(r"(.+)\[:(\d+)\]")
+"""A name and a number of first questions, such as `eyechart/shape[:10]`. The package `datasets` allows that form."""
 
 
 def as_list(benchmarks: Any) -> list[Any]:
@@ -555,10 +576,10 @@ def as_list(benchmarks: Any) -> list[Any]:
     Raises:
         DataError: A list has questions of several benchmarks.
     """
-    if isinstance(benchmarks, (list, tuple)) and isinstance(
-        next(iter(benchmarks), None), BenchmarkQuestion
-    ):
-        return [selected_questions(benchmarks)]
+    if isinstance(benchmarks, (list, tuple)):
+        is_questions = bool(benchmarks) and isinstance(benchmarks[0], BenchmarkQuestion)
+        if is_questions:
+            return [selected_questions(benchmarks)]
     if isinstance(benchmarks, (list, tuple, set, frozenset)):
         is_rows = bool(benchmarks) and all(isinstance(each, Mapping) for each in benchmarks)
         return [benchmarks] if is_rows else list(benchmarks)
@@ -622,13 +643,14 @@ def _built_pattern(benchmark: Any) -> str:
     if not isinstance(benchmark, (str, Path)):
         return ""
     path = Path(benchmark)
+    name_with_slice = _NAME_WITH_SLICE.fullmatch(str(benchmark))
+    if name_with_slice and not path.exists():
+        name, n_questions = name_with_slice.groups()
+        raise DataError(
+            f"{benchmark}: a name has no parts; add limit={n_questions}, or give sn.load_benchmark({name!r})"
+            f"[:{n_questions}]"
+        )
     # A file without a suffix has no known form, so one that is called like a suite does not hide it.
     is_file = bool(path.suffix) and path.is_file()
-    part = _PART.fullmatch(str(benchmark))
-    if part and not path.exists():
-        raise DataError(
-            f"{benchmark}: a name has no parts; add limit={part[2]}, or give sn.load_benchmark({part[1]!r})"
-            f"[:{part[2]}]"
-        )
-    is_own_file = is_file or str(benchmark).startswith("hf://")
-    return "" if is_own_file else str(benchmark)
+    must_be_built = is_file or str(benchmark).startswith("hf://")
+    return "" if must_be_built else str(benchmark)

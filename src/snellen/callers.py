@@ -33,7 +33,7 @@ class _Caller:
     function = ""
     """The function that takes the settings in Python, if it is not the one that was called."""
     command = ""
-    """The same for the command line, such as `snellen build FILE`."""
+    """The command that takes the settings, such as `snellen build FILE`, if it is not the one that was called."""
 
 
 def is_command_line() -> bool:
@@ -43,7 +43,7 @@ def is_command_line() -> bool:
 
 @contextmanager
 def called_from_command_line(is_so: bool = True) -> Iterator[None]:
-    """Write messages of the block for somebody at the command line, or in Python."""
+    """Write the messages of a `with` block for a user of the command line, or of Python if `is_so` is False."""
     before = _Caller.is_command_line
     _Caller.is_command_line = is_so
     try:
@@ -54,7 +54,7 @@ def called_from_command_line(is_so: bool = True) -> Iterator[None]:
 
 @contextmanager
 def settings_of(function: str, command: str = "") -> Iterator[None]:
-    """Name the function and the command that take the settings, in messages of the block.
+    """Name the function and the command that take the settings, in the messages of a `with` block.
 
     Examples:
         >>> with settings_of("sn.build"):
@@ -111,21 +111,28 @@ def source_setting() -> str:
 
 
 def flag_of(name: str) -> str:
-    """Return the flag of a field."""
+    """Return the command-line flag of a setting: `--max-cost` for `max_cost`, and `--metric` for `metrics`."""
     flag = f"--{name.replace('_', '-')}"
     return flag.removesuffix("s") if name in REPEATED else flag
 
 
 def _as_flag(name: str, value: Any) -> str:
+    """Return a setting as it is written on the command line: `--limit 5`.
+
+    A switch is only its flag. A dict becomes a flag for each of its values, such as `--column tag=city --column
+    tag=year` for `{"tag": ["city", "year"]}`.
+    """
     flag = flag_of(name)
     if isinstance(value, EllipsisType) or value is True:
         return flag
     if not isinstance(value, Mapping):
         return f"{flag} {_plain(value)}"
     flags: list[str] = []
-    for key, each in value.items():
-        items = each if isinstance(each, (list, tuple)) else (each,)
-        flags += [f"{flag} {key}={_plain(item)}" for item in items]
+    for key, item_or_items in value.items():
+        is_list = isinstance(item_or_items, (list, tuple))
+        items = item_or_items if is_list else [item_or_items]
+        for item in items:
+            flags.append(f"{flag} {key}={_plain(item)}")
     return " ".join(flags)
 
 

@@ -34,19 +34,18 @@ class DataError(SnellenError):
 
 
 class WrongRowsError(DataError):
-    """All rows of a file that cannot be used, of which the first are shown."""
+    """Rows of a file that cannot be used. `faults` has a line for each, and the message shows the first `SHOWN` lines."""
 
     SHOWN = 10
 
     def __init__(self, faults: Sequence[str]) -> None:
         self.faults = tuple(faults)
-        unnamed = len(faults) - self.SHOWN
-        more = (
-            [f"and {unnamed:,} more wrong {'row' if unnamed == 1 else 'rows'}"]
-            if unnamed > 0
-            else []
-        )
-        super().__init__("\n".join([*faults[: self.SHOWN], *more]))
+        lines = list(faults[: self.SHOWN])
+        n_hidden = len(faults) - self.SHOWN
+        if n_hidden > 0:
+            noun = "row" if n_hidden == 1 else "rows"
+            lines.append(f"and {n_hidden:,} more wrong {noun}")
+        super().__init__("\n".join(lines))
 
 
 class BuildLimitError(SnellenError):
@@ -72,11 +71,18 @@ class NotFetchedError(NoSourceError):
 
 
 class HookError(SnellenError):
-    """What a suite, a package or a user's own code brings cannot be imported, raised an error, or returned nonsense."""
+    """Code of a suite, of a package or of the user cannot be imported, raised an error, or returned something wrong.
+
+    Args:
+        fault: What is wrong, such as "the metric 'brevity' cannot be loaded".
+        cause: The error that the code raised. Its type and text are added to the message, in one line.
+    """
 
     def __init__(self, fault: str, cause: BaseException | None = None) -> None:
-        raised = f": {' '.join(f'{type(cause).__name__}: {cause}'.split())}" if cause else ""
-        super().__init__(fault + raised)
+        if cause is not None:
+            raised = f"{type(cause).__name__}: {cause}"
+            fault = f"{fault}: {' '.join(raised.split())}"
+        super().__init__(fault)
 
 
 class ModelError(SnellenError):
@@ -108,8 +114,12 @@ class Interrupted(KeyboardInterrupt):
 
 
 def interrupted_code(stopped: BaseException) -> int:
-    """Return the exit code of a program that a signal ended; that of Ctrl-C where it is not known which."""
-    return 128 + (stopped.number if isinstance(stopped, Interrupted) else signal.SIGINT)
+    """Return the exit code of a program that a signal ended: 128 plus the number of the signal, as shells expect it.
+
+    If the exception does not say which signal it was, Ctrl-C (SIGINT) is assumed.
+    """
+    number = stopped.number if isinstance(stopped, Interrupted) else signal.SIGINT
+    return 128 + number
 
 
 class MissingExtraError(SnellenError):

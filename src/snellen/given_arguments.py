@@ -179,17 +179,27 @@ def _named_models(models: Mapping[Any, Any]) -> list[Any]:
 
 
 def _is_function(model: Any) -> bool:
+    """Return whether a model is a plain function (or a `partial` of one), and not an object with `generate`."""
     is_plain = isroutine(model) or isinstance(model, partial)
     return is_plain and not hasattr(model, "generate")
 
 
 def _with_settings(model: Any, options: Mapping[str, Any], threads: int) -> Any:
+    """Return a model with the options that were given as keywords of `evaluate`.
+
+    A model string gets them as a part of the string. A function takes only `batch_size` and a number of threads;
+    if one of them differs from its default, the function is wrapped in a `FunctionModel`.
+
+    Raises:
+        UnknownNameError: An option does not apply to the model.
+        DataError: `batch_size` is not a positive whole number.
+    """
     if not _is_function(model):
         return with_model_options(model, options)
-    others = {name: value for name, value in options.items() if name != "batch_size"}
-    if others:
+    unsuitable = [name for name in options if name != "batch_size"]
+    if unsuitable:
         raise UnknownNameError(
-            f"{', '.join(others)}: options of model strings do not apply to a function; set them in the function itself"
+            f"{', '.join(unsuitable)}: options of model strings do not apply to a function; set them in the function itself"
         )
     batch_size = options.get("batch_size", BATCH_SIZE)
     if threads == 1 and batch_size == BATCH_SIZE:
@@ -244,16 +254,15 @@ def warn_of_unused(metrics: Sequence[str], results: Results) -> None:
         return
     computed = {row.metric for row in results.rows}
     for name in metrics:
-        if computed.isdisjoint(find_metric(name).names):
-            attribute = code_attribute(name)
-            is_function = not isinstance(targets("metrics").get(name), str)
-            way_out = (
-                f"; judge={attribute} also calls it with the texts of the chosen option and of the right one"
-                if is_function
-                else ""
-            )
-            warnings.warn(
-                f"the metric {attribute} has no number: it compares texts of open questions, and no benchmark here "
-                f"has any that it applies to{way_out}",
-                stacklevel=3,
-            )
+        if not computed.isdisjoint(find_metric(name).names):
+            continue
+        attribute = code_attribute(name)
+        way_out = ""
+        is_function = not isinstance(targets("metrics").get(name), str)
+        if is_function:
+            way_out = f"; judge={attribute} also calls it with the texts of the chosen option and of the right one"
+        warnings.warn(
+            f"the metric {attribute} has no number: it compares texts of open questions, and no benchmark here "
+            f"has any that it applies to{way_out}",
+            stacklevel=3,
+        )

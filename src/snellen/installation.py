@@ -19,9 +19,11 @@ SERVER = "snellen-server"
 SIBLINGS = (LAB, SERVER)
 """The other packages of this repository."""
 CORE = ""
-"""The extra of what is always needed."""
-_METADATA, _ENTRY_POINTS = ".dist-info", "entry_points.txt"
-_OLDER = (".egg-info", ".egg-link", ".egg", ".zip")
+"""Stands for no extra, that is, for the packages that are always needed."""
+_METADATA_SUFFIX = ".dist-info"
+_ENTRY_POINTS_FILE = "entry_points.txt"
+_OLDER_SUFFIXES = (".egg-info", ".egg-link", ".egg", ".zip")
+"""Endings of files and folders that hold a package in a form that `_metadata_folders` cannot read."""
 
 
 def distribution(package: str = PACKAGE) -> Distribution | None:
@@ -52,18 +54,20 @@ def install_line(extra: str) -> str:
         extra: The extra, such as `hf`. Without one (an empty text), the command installs what Snellen always needs.
     """
     extras = f"[{extra}]" if extra else ""
-    if in_sources := _from_sources(PACKAGE, extras, ""):
-        return in_sources
+    command = _command_from_sources(PACKAGE, extras, "")
+    if command:
+        return command
     url = origin().get("url")
-    return f"pip install '{PACKAGE}{extras}{f' @ {url}' if url else ''}'"
+    address = f" @ {url}" if url else ""
+    return f"pip install '{PACKAGE}{extras}{address}'"
 
 
 def sibling_install_line(package: str) -> str:
     """Return the command that installs another package of this repository, such as snellen-server."""
-    return _from_sources(package, "", f"packages/{package}") or f"pip install {package}"
+    return _command_from_sources(package, "", f"packages/{package}") or f"pip install {package}"
 
 
-def _from_sources(package: str, extras: str, place: str) -> str:
+def _command_from_sources(package: str, extras: str, subfolder: str) -> str:
     """Return the command that installs a package from the sources that Snellen itself was installed from.
 
     For example `pip install -e '/home/ann/snellen/packages/snellen-lab'` if that was a folder, or a command with
@@ -72,21 +76,27 @@ def _from_sources(package: str, extras: str, place: str) -> str:
     Args:
         package: The name of the package.
         extras: Extras in brackets, such as `[hf]`; may be empty.
-        place: The folder of the package inside of the sources; empty for Snellen itself.
+        subfolder: The folder of the package inside the sources; empty for Snellen itself.
 
     Returns:
         The command; empty if Snellen was installed from a package index.
     """
     from urllib.parse import unquote, urlsplit
 
-    came_from = origin()
-    url = str(came_from.get("url", ""))
-    if "dir_info" in came_from:
-        editable = "-e " if came_from["dir_info"].get("editable") else ""
-        return f"pip install {editable}'{unquote(urlsplit(url).path)}{f'/{place}' if place else ''}{extras}'"
-    if version_control := came_from.get("vcs_info"):
-        below = f"#subdirectory={place}" if place else ""
-        return f"pip install '{package}{extras} @ {version_control['vcs']}+{url}@{version_control['commit_id']}{below}'"
+    recorded = origin()
+    url = str(recorded.get("url", ""))
+    if "dir_info" in recorded:
+        editable_flag = "-e " if recorded["dir_info"].get("editable") else ""
+        folder = unquote(urlsplit(url).path)
+        if subfolder:
+            folder = f"{folder}/{subfolder}"
+        return f"pip install {editable_flag}'{folder}{extras}'"
+    repository = recorded.get("vcs_info")
+    if repository:
+        address = f"{repository['vcs']}+{url}@{repository['commit_id']}"
+        if subfolder:
+            address = f"{address}#subdirectory={subfolder}"
+        return f"pip install '{package}{extras} @ {address}'"
     return ""
 
 
@@ -99,12 +109,17 @@ def requirements(extra: str, package: str = PACKAGE) -> Iterator[Requirement]:
     from packaging.requirements import Requirement
 
     installed = distribution(package)
-    for text in (installed.requires if installed else None) or ():
-        requirement = Requirement(text)
+    required_texts = (installed.requires if installed else None) or []
+    for text in required_texts:
+        requirement = Requirement(text)  # such as `torch>=2; extra == "hf"`
         marker = requirement.marker
-        belongs = marker.evaluate({"extra": extra}) if marker else extra == CORE
-        belongs_without = marker.evaluate({"extra": CORE}) if marker else True
-        if not belongs or (extra != CORE and belongs_without):
+        if marker is None:
+            is_always_required = True
+            is_of_extra = extra == CORE
+        else:
+            is_always_required = marker.evaluate({"extra": CORE})
+            is_of_extra = marker.evaluate({"extra": extra})
+        if not is_of_extra or (extra != CORE and is_always_required):
             continue
         if requirement.name == PACKAGE:
             for nested_extra in sorted(requirement.extras):
@@ -128,27 +143,38 @@ def requirement_of(module: str) -> tuple[str, str]:
     """
     snellen = distribution()
     extras = (snellen.metadata.get_all("Provides-Extra") if snellen else None) or []
-    packages_of_extra = {extra: [r.name for r in requirements(extra)] for extra in (CORE, *extras)}
-    by_size = sorted(packages_of_extra, key=lambda extra: len(packages_of_extra[extra]))
+    packages_of_extra: dict[str, list[str]] = {}
+    for extra in (CORE, *extras):
+        packages_of_extra[extra] = [requirement.name for requirement in requirements(extra)]
+    smallest_first = sorted(packages_of_extra, key=lambda extra: len(packages_of_extra[extra]))
 
     parts = module.split(".")
-    for length in range(len(parts), 0, -1):  # google.auth comes with google-auth
-        name = _normalised("_".join(parts[:length]))
-        for extra in (CORE, *by_size):
+    # The longest beginning of the module's name decides: google.auth.transport, google.auth, google.
+    for n_parts in range(len(parts), 0, -1):
+        wanted = _normalised("_".join(parts[:n_parts]))
+        for extra in (CORE, *smallest_first):
             for package in packages_of_extra[extra]:
-                if _normalised(package) == name:
+                if _normalised(package) == wanted:
                     return package, extra
     return parts[0], CORE
 
 
 def installed_versions(names: Iterable[str]) -> dict[str, str]:
     """Return the version of each of these packages that is installed; packages that are not installed are left out."""
-    folders = _folders(tuple(sys.path))
-    return {name: version for name in names if (version := _version(name, folders))}
+    folders = _metadata_folders(tuple(sys.path))
+    versions: dict[str, str] = {}
+    for name in names:
+        version = _version(name, folders)
+        if version:
+            versions[name] = version
+    return versions
 
 
 def entry_points_of(prefix: str) -> Mapping[str, Mapping[str, str]]:
-    """Entry points of all packages by group, for groups that begin with a prefix: `module:attribute` by name.
+    """Return the entry points of all installed packages, for groups whose name begins with a prefix.
+
+    Returns:
+        For each group, the targets `module:attribute` by name.
 
     Examples:
         >>> entry_points_of("no.such.group")
@@ -169,7 +195,7 @@ def _entry_points(prefix: str, path: tuple[str, ...]) -> Mapping[str, Mapping[st
         path: The folders in which packages are searched, as in `sys.path`.
     """
     groups: dict[str, dict[str, str]] = {}
-    for group, name, value in _all_entry_points(prefix, _folders(path)):
+    for group, name, value in _all_entry_points(prefix, _metadata_folders(path)):
         if group.startswith(prefix):
             groups.setdefault(group, {})[name] = value
     return groups
@@ -187,9 +213,9 @@ def _all_entry_points(
         folders: The metadata folder of each package. If it is None, `importlib.metadata` is used, which is slower.
     """
     if folders is not None:
-        for text in _read(_ENTRY_POINTS, folders):
-            if f"[{prefix}".encode() in text:
-                yield from _points(text.decode())
+        for content in _read_in_each(_ENTRY_POINTS_FILE, folders.values()):
+            if f"[{prefix}".encode() in content:
+                yield from _parse_entry_points(content.decode())
         return
     from importlib.metadata import entry_points
 
@@ -199,7 +225,7 @@ def _all_entry_points(
             yield group, point.name, point.value
 
 
-def _points(text: str) -> Iterator[tuple[str, str, str]]:
+def _parse_entry_points(text: str) -> Iterator[tuple[str, str, str]]:
     """Yield group, name and value of each entry point in the text of a package's `entry_points.txt`."""
     group = ""
     for line in map(str.strip, text.splitlines()):
@@ -211,13 +237,16 @@ def _points(text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _version(name: str, folders: Mapping[str, str] | None) -> str:
+    """Return the installed version of a package, such as `2.1.0`; empty if it is not installed.
+
+    Args:
+        name: The name of the package.
+        folders: The result of `_metadata_folders`.
+    """
     if folders is not None:
-        return (
-            folders.get(_normalised(name), "")
-            .rpartition("/")[2]
-            .removesuffix(_METADATA)
-            .partition("-")[2]
-        )
+        folder = folders.get(_normalised(name), "")
+        folder_name = folder.rpartition("/")[2]  # such as numpy-2.1.0.dist-info
+        return folder_name.removesuffix(_METADATA_SUFFIX).partition("-")[2]
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -226,8 +255,9 @@ def _version(name: str, folders: Mapping[str, str] | None) -> str:
         return ""
 
 
-def _read(file: str, folders: Mapping[str, str]) -> Iterator[bytes]:
-    for folder in folders.values():
+def _read_in_each(file: str, folders: Iterable[str]) -> Iterator[bytes]:
+    """Yield the content of the file of this name in each folder that has one."""
+    for folder in folders:
         try:
             with open(f"{folder}/{file}", "rb", 0) as opened:  # noqa: PTH123 - there are hundreds
                 yield opened.read()
@@ -236,7 +266,7 @@ def _read(file: str, folders: Mapping[str, str]) -> Iterator[bytes]:
 
 
 @cache
-def _folders(path: tuple[str, ...]) -> Mapping[str, str] | None:
+def _metadata_folders(path: tuple[str, ...]) -> Mapping[str, str] | None:
     """Return the metadata folder of each installed package by its normalised name, by listing the folders of a search
     path.
 
@@ -252,15 +282,17 @@ def _folders(path: tuple[str, ...]) -> Mapping[str, str] | None:
     for place in path:
         try:
             listed = os.listdir(place or ".")  # noqa: PTH208
-            names = [name for name in listed if name.endswith((_METADATA, *_OLDER))]
+            names = [name for name in listed if name.endswith((_METADATA_SUFFIX, *_OLDER_SUFFIXES))]
         except FileNotFoundError:
             continue
         except NotADirectoryError:  # an archive
             return None
-        if any(name.endswith(_OLDER) for name in names):
+        if any(name.endswith(_OLDER_SUFFIXES) for name in names):
             return None
         for name in names:
-            folders.setdefault(_normalised(name.partition("-")[0]), f"{place or '.'}/{name}")
+            package = _normalised(name.partition("-")[0])
+            # Of several versions on the search path, Python imports the first.
+            folders.setdefault(package, f"{place or '.'}/{name}")
     return folders
 
 

@@ -190,7 +190,8 @@ HINTS: Mapping[str, str] = {
 def own_keywords(given: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
     """Return the keywords of a call under the names that `evaluate` has, so that names of other libraries work, too.
 
-    Options of the model, such as `device`, are collected in a dict under `model_options`.
+    For example `max_samples=8, torch_dtype="float32"` becomes `limit=8, model_options={"dtype": "float32"}`. Keywords
+    that ask for what happens anyway, such as `log_samples=True`, are left out.
 
     Args:
         given: The keywords of the call and their values.
@@ -213,7 +214,8 @@ def own_keywords(given: Mapping[str, Any], known: Collection[str]) -> dict[str, 
         if name in HINTS and isinstance(value, bool):
             raise DataError(f"{name}={value}: {HINTS[name]}")
         if name == "verbose":
-            name, value = "progress", bool(value)
+            name = "progress"
+            value = bool(value)
         own_name = name if name in known else _OWN_NAMES.get(name, "")
         option = _OPTION_NAMES.get(name, "")
         target = own_name or option
@@ -237,8 +239,9 @@ def own_keywords(given: Mapping[str, Any], known: Collection[str]) -> dict[str, 
 
 
 def with_own_names(given: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
-    """Return keywords under Snellen's own names where they have the name of another library. Unknown ones stay as they
-    are.
+    """Replace keywords that have the name of another library by Snellen's own, such as `grader` by `judge`.
+
+    A keyword that Snellen does not know stays as it is, so that the called function raises the error.
 
     Args:
         given: The keywords of a call and their values.
@@ -264,6 +267,7 @@ def with_own_names(given: Mapping[str, Any], known: Collection[str]) -> dict[str
 
 
 def _by_other_names(names: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    """Invert a table: `{"limit": ("n", "max_samples")}` becomes `{"n": "limit", "max_samples": "limit"}`."""
     return {other: own for own, others in names.items() for other in others}
 
 

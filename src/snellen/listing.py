@@ -42,12 +42,12 @@ def list_benchmarks(pattern: str = "", *, built: bool = False) -> list[str]:
     names += own
     if not pattern:
         return names
+    matching: list[str] = []
+    with suppress(UnknownNameError):  # then the pattern is only a part of names
+        matching = [spec.name for spec in select(pattern) if spec.name in names]
+    matching += [name for name in own if fnmatchcase(name, pattern)]
     containing = [name for name in names if pattern.casefold() in name.casefold()]
-    selected: list[str] = []
-    with suppress(UnknownNameError):
-        selected = [spec.name for spec in select(pattern) if spec.name in names]
-    selected += [name for name in own if fnmatchcase(name, pattern)]
-    return list(dict.fromkeys([*selected, *containing]))
+    return list(dict.fromkeys([*matching, *containing]))
 
 
 def list_suites() -> list[str]:

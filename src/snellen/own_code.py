@@ -35,25 +35,27 @@ def names_in_file(path: Path, kind: CodeKind = "") -> list[str]:
     for node in tree.body:
         if isinstance(node, _Definition) and not node.name.startswith("_"):
             definitions.append(node)
-    fitting = [node for node in definitions if _fits(node, kind)]
-    return [node.name for node in fitting or definitions]
+    suitable = [node for node in definitions if _could_be(node, kind)]
+    return [node.name for node in suitable or definitions]
 
 
-def _fits(node: _Definition, kind: CodeKind) -> bool:
+def _could_be(node: _Definition, kind: CodeKind) -> bool:
     """Return whether a function or class could be a model or a metric, judged by its parameters or methods.
 
-    A function fits if it can be called with two arguments; a metric may also take three, with the question. A class
-    fits as a model if it has a method such as `generate`, or a base class, which may have it.
+    A function could be either if it can be called with two arguments. A metric may also take three: the question, the
+    reply and the reference. A class could be a model if it has a method such as `generate`, or a base class, which may
+    have that method. Everything could be of the kind "".
     """
     if not kind:
         return True
     if isinstance(node, ast.ClassDef):
         methods = {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
         return kind == "model" and (bool(node.bases) or bool(methods & MODEL_METHODS))
-    parameters = len(node.args.posonlyargs) + len(node.args.args)
-    required = parameters - len(node.args.defaults)
-    takes_three = kind == "metric" and required <= 3 <= parameters  # with the question
-    return required <= 2 <= parameters or takes_three
+    n_parameters = len(node.args.posonlyargs) + len(node.args.args)
+    n_required = n_parameters - len(node.args.defaults)
+    takes_two = n_required <= 2 <= n_parameters
+    takes_three = n_required <= 3 <= n_parameters
+    return takes_two or (kind == "metric" and takes_three)
 
 
 def code_hint(text: str, kind: CodeKind = "") -> str:
@@ -78,6 +80,8 @@ def code_hint(text: str, kind: CodeKind = "") -> str:
     defined = names_in_file(path, kind)
     if not defined:
         return f"write {path}:NAME with the name of a function or class in that file"
-    shown = " or ".join(f"{path}:{each}" for each in defined[:MAX_NAMES])
-    further = len(defined) - MAX_NAMES
-    return f"write {shown}" + (f" (or another of {further} more)" if further > 0 else "")
+    hint = "write " + " or ".join(f"{path}:{each}" for each in defined[:MAX_NAMES])
+    n_hidden = len(defined) - MAX_NAMES
+    if n_hidden > 0:
+        hint += f" (or another of {n_hidden} more)"
+    return hint

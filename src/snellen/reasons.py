@@ -1,7 +1,7 @@
-"""Why something has no value. Every reason there is stands here, and nothing is ever read out of the text beside it.
+"""Reasons why something has no value.
 
-A record that may lack its value has two fields for it: `reason`, one of these, to count by and to decide by; and
-`detail`, free text for people (the kind of a failure, what a metric said of a gold).
+A record that may lack its value has two fields for it: `reason`, one of these, which code counts and decides by; and
+`detail`, free text for people, such as the kind of a failure. No code reads anything out of the detail.
 """
 
 from __future__ import annotations
@@ -81,9 +81,11 @@ NoMeanReason = Literal[
 Reason = NoChoiceReason | NoMostLikelyReason | UnscoredReason | NoMeanReason
 
 NEVER_ANSWERED: frozenset[Reason] = frozenset({"not asked", "request failed", "no baseline"})
-"""What counts as an error, not as unscored: there is no answer that could be scored."""
+"""Reasons that count as an error and not as unscored, because there is no answer that could be scored."""
 
 
 def word_reason(reason: Reason | None, detail: str = "") -> str:
-    """`request failed: server`: a reason and its detail for people; empty without a reason."""
-    return f"{reason}: {detail}" if reason and detail else reason or ""
+    """Return a reason with its detail for people, such as `request failed: server`; empty without a reason."""
+    if not reason:
+        return ""
+    return f"{reason}: {detail}" if detail else reason

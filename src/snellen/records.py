@@ -111,11 +111,13 @@ class Sample(Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def formulation(self) -> Formulation:
-        return "dialogue" if self.turns else "choice" if self.options else "text"
+        if self.turns:
+            return "dialogue"
+        return "choice" if self.options else "text"
 
     @property
     def rounds(self) -> tuple[Turn, ...]:
-        """The questions in order; a sample that is not a dialogue has one."""
+        """The questions in order. A sample that is not a dialogue has one, which is made of its question and options."""
         return self.turns or (Turn(self.question, self.options),)
 
 
@@ -319,7 +321,8 @@ class Decoding(Struct, frozen=True, gc=False, omit_defaults=True):
     """The allowed replies; a server that takes a JSON schema is constrained to `{"verdict": one of them}`."""
 
     def __post_init__(self) -> None:
-        # As JSON, a request's key tells 1 from 1.0, and a number from a default that it only equals.
+        # The key of a request is a digest of its JSON, and there 1 and 1.0 differ, as do a default value, which is
+        # left out, and an equal number, which is not. So equal settings have to become the same objects.
         if self._is_plain():
             return
         for name, default in zip(self.__struct_fields__, self.__struct_defaults__, strict=True):
@@ -332,13 +335,13 @@ class Decoding(Struct, frozen=True, gc=False, omit_defaults=True):
         All values must have the right type already. In addition, a float that equals its default must be the same
         object as the default, so that it is left out of the JSON.
         """
-        _, temperature, top_p, *_ = self.__struct_defaults__
+        _, default_temperature, default_top_p, *_ = self.__struct_defaults__
         return (
             type(self.max_new_tokens) is type(self.seed) is int
             and type(self.temperature) is type(self.top_p) is float
             and type(self.stop) is type(self.choices) is tuple
-            and (self.temperature != temperature or self.temperature is temperature)
-            and (self.top_p != top_p or self.top_p is top_p)
+            and (self.temperature != default_temperature or self.temperature is default_temperature)
+            and (self.top_p != default_top_p or self.top_p is default_top_p)
         )
 
 
@@ -355,8 +358,21 @@ EVALUATED = ""
 def key_of(
     messages: object, kind: RequestKind, continuations: object, decoding: object, role: str
 ) -> str:
-    """A digest of what a request asks, from its parts or from the JSON that they are written as."""
-    parts = (messages, kind, continuations, decoding, *filter(None, [role]))
+    """Return the key of a request, a digest of its role and of everything that the model sees.
+
+    Args:
+        messages: The messages, as records or as the JSON that they are written as (so for the next arguments).
+        kind: What the request wants, a reply or likelihoods.
+        continuations: The texts whose likelihood is wanted.
+        decoding: How the reply is decoded.
+        role: The role of the model. The evaluated model has the empty role, which does not enter the digest.
+
+    Returns:
+        32 hexadecimal digits.
+    """
+    parts: list[object] = [messages, kind, continuations, decoding]
+    if role:
+        parts.append(role)
     return hashlib.blake2b(_encode(parts), digest_size=16).hexdigest()
 
 
@@ -393,12 +409,12 @@ class Request(Struct, frozen=True, omit_defaults=True, dict=True):
 
     @property
     def images(self) -> tuple[ImageRef, ...]:
-        return tuple(
-            part.image
-            for message in self.messages
-            for part in message.content
-            if isinstance(part, ImagePart)
-        )
+        images: list[ImageRef] = []
+        for message in self.messages:
+            for part in message.content:
+                if isinstance(part, ImagePart):
+                    images.append(part.image)
+        return tuple(images)
 
 
 IMPOSSIBLE = -1e30
@@ -630,7 +646,10 @@ class Prediction(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.probabilities[-1 if self.choice is None else self.choice]
 
     def probability_of(self, options: Collection[int]) -> float:
-        """Return the probability that the reply means one of these options: its expected score if they are correct."""
+        """Return the probability that the reply means one of these options: its expected score if they are correct.
+
+        If the reading is certain, it is 1.0 if `choice` is one of the options, and 0.0 otherwise.
+        """
         if not self.probabilities:
             return float(self.choice in options)
         return sum(self.probabilities[option] for option in options)
@@ -685,17 +704,17 @@ class Score(Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def never_answered(self) -> bool:
-        """Whether there is no value because no response came: an error, which does not count as unscored."""
+        """Whether there is no value because no response arrived. This is an error, which does not count as unscored."""
         return self.value is None and self.reason in NEVER_ANSWERED
 
     @property
     def never_asked(self) -> bool:
-        """Whether that is because the run has not come so far, which is no error."""
+        """Whether there is no value because the run has not asked the question yet. This is not an error."""
         return self.value is None and self.reason == "not asked"
 
     @property
     def absent(self) -> bool:
-        """Whether an answer that never came, and never will, counts as not right in the value."""
+        """Whether an answer is missing for good and counts as wrong in the value, as in a run made elsewhere."""
         return self.value is not None and self.reason in NEVER_ANSWERED
 
 
@@ -730,12 +749,12 @@ class Estimate(Struct, frozen=True, gc=False):
 
     @property
     def questions(self) -> int:
-        """All questions that it is of, with a value or without."""
+        """All questions that the number is about, with a value or without."""
         return self.n + self.unscored + self.unanswered
 
     @property
     def margins(self) -> tuple[float, float]:
-        """Distances from the value down and up to the ends of its interval.
+        """Distances from the value down and up to the ends of its interval, neither of them negative.
 
         Examples:
             >>> below, above = Estimate(0.5, 0.05, 0.4, 0.62, 100).margins
@@ -762,7 +781,7 @@ class Estimate(Struct, frozen=True, gc=False):
 
 
 NO_SPREAD = 1e-12
-"""Standard errors below this are zero but for rounding."""
+"""Smaller standard errors are zero: only rounding keeps them from it."""
 _RESULT_HINTS = {
     **dict.fromkeys(("score", "mean", "result", "headline"), "it is value"),
     **dict.fromkeys(
@@ -854,7 +873,7 @@ class Result(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.value
 
     def __getattr__(self, name: str) -> Any:
-        """Raise an error for an unknown attribute, which says where it is."""
+        """Raise AttributeError for an attribute that does not exist. The message says where to find what it may mean."""
         hint = _RESULT_HINTS.get(name, "")
         if not hint and name == self.metric:
             hint = "this row is of that metric: value, ci, stderr, n"

@@ -352,7 +352,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "analysis_statistics": {},
     "analysis_measures": {},
 }
-_OF_LAB: dict[Group, tuple[str, ...]] = {
+_NAMES_OF_LAB: dict[Group, tuple[str, ...]] = {
     "suites": ("acuity",),
     "readers": ("acuity", "jury"),
     "checks": ("blind", "jury"),
@@ -360,11 +360,11 @@ _OF_LAB: dict[Group, tuple[str, ...]] = {
 """Names that may occur in files and flags, but exist only if the package snellen-lab is installed."""
 FILE_MODULE = "snellen_suite_module:"
 """Code that was loaded from a file is a module whose name is this prefix and the path of the file."""
-_HOOKS = "snellen.catalogue.loading:hook_targets"
+_TARGETS_OF_SUITES = "snellen.catalogue.loading:hook_targets"
 """Function that returns what suites add to a group.
 
 It is imported late, because suites are found through this registry and import it."""
-_FOLDERS = "snellen.catalogue.loading:folders_named"
+_CHOSEN_SUITE_FOLDERS = "snellen.catalogue.loading:folders_named"
 """Function that returns the suite folders that the user chose. What suites add changes only if these change."""
 
 
@@ -386,7 +386,8 @@ def targets(group: Group) -> dict[str, Any]:
     suites.
     """
     own = _NAMES[group]
-    return {**own, **_added(group), **own}
+    # The first `own` decides the order of the names, the last one their targets.
+    return {**own, **_targets_of_others(group), **own}
 
 
 def of_other_packages() -> dict[Group, list[str]]:
@@ -402,12 +403,13 @@ def key_of_targets(group: Group) -> Hashable:
     own: Hashable = tuple(_NAMES[group].items())
     try:
         hash(own)
-    except TypeError:  # of an object that somebody registered
-        own = tuple(
-            (name, target if isinstance(target, str) else id(target))
-            for name, target in _NAMES[group].items()
-        )
-    return own, load_target(_FOLDERS)(), tuple(_entry_points(group).items())
+    except TypeError:  # a registered object cannot be hashed: take its identity
+        pairs = []
+        for name, target in _NAMES[group].items():
+            pairs.append((name, target if isinstance(target, str) else id(target)))
+        own = tuple(pairs)
+    suite_folders = load_target(_CHOSEN_SUITE_FOLDERS)()
+    return own, suite_folders, tuple(_entry_points(group).items())
 
 
 def own_targets(group: Group) -> Mapping[str, Any]:
@@ -417,7 +419,8 @@ def own_targets(group: Group) -> Mapping[str, Any]:
 
 def singular(group: str) -> str:
     """Return the singular of a group's name for messages: `table_forms` gives `table form`."""
-    return (f"{group[:-3]}y" if group.endswith("ies") else group[:-1]).replace("_", " ")
+    word = f"{group[:-3]}y" if group.endswith("ies") else group[:-1]
+    return word.replace("_", " ")
 
 
 def find_registered(group: Group, name: str) -> Any:
@@ -431,7 +434,7 @@ def find_registered(group: Group, name: str) -> Any:
         >>> find_registered("metrics", "accuracy").names[0]
         'accuracy'
     """
-    target = _NAMES[group].get(name) or _added(group).get(name)
+    target = _NAMES[group].get(name) or _targets_of_others(group).get(name)
     if target is None:
         raise (
             of_lab(group, name)
@@ -450,16 +453,16 @@ def _misspelt_code(group: Group, name: str) -> UnknownNameError | None:
     """Return the error for a name that seems to mean the user's own code, but is not written as `my_file.py:NAME`.
 
     Returns:
-        The error, which says how to write it; None if the name does not look like code.
+        The error, which says how to write it; None if the name does not look like code, or if no code of the user
+        can be named in this group.
     """
-    if group not in ("metrics", "extractors") or not (":" in name or name.endswith(".py")):
+    looks_like_code = ":" in name or name.endswith(".py")
+    if group not in ("metrics", "extractors") or not looks_like_code:
         return None
-    kind = singular(group)
-    hint = (
-        code_hint(name, "metric" if group == "metrics" else "")
-        or "for your own function, write FILE.py:NAME"
-    )
-    return UnknownNameError(f"unknown {kind} {name!r}; {hint}")
+    hint = code_hint(name, "metric" if group == "metrics" else "")
+    if not hint:
+        hint = "for your own function, write FILE.py:NAME"
+    return UnknownNameError(f"unknown {singular(group)} {name!r}; {hint}")
 
 
 def names_code(target: str) -> bool:
@@ -480,8 +483,9 @@ def code_name(name: str) -> str:
     `register_code`).
     """
     module, _, attribute = name.partition(":")
-    is_module = module.isidentifier() and attribute.isidentifier()
-    return f"{module}.py:{attribute}" if is_module and Path(f"{module}.py").is_file() else name
+    if not (module.isidentifier() and attribute.isidentifier()):
+        return name
+    return f"{module}.py:{attribute}" if Path(f"{module}.py").is_file() else name
 
 
 def code_attribute(name: str) -> str:
@@ -522,13 +526,14 @@ def register_code(group: Group, name: str) -> None:
     attribute = code_attribute(name)
     target = code_target(name)
     registered = targets(group).get(attribute)
-    if registered not in (None, target) and not _is_from(registered, target):
+    is_free = registered is None or registered == target or _is_made_from(registered, target)
+    if not is_free:
         kind = singular(group)
         raise DataError(f"{name}: another {kind} is called {attribute}; give yours another name")
     register(group, attribute, target)
 
 
-def _is_from(registered: Any, target: str) -> bool:
+def _is_made_from(registered: Any, target: str) -> bool:
     """Return whether a registered object was made from the function that a target names.
 
     A function may be wrapped when it is registered. For example, a judge `my_file.py:kind` is stored as a metric
@@ -540,7 +545,8 @@ def _is_from(registered: Any, target: str) -> bool:
     """
     function = inspect.unwrap(getattr(registered, "measure", registered))
     module = str(getattr(function, "__module__", "")).removeprefix(FILE_MODULE)
-    return f"{module}:{getattr(function, '__name__', '')}" == target
+    name = getattr(function, "__name__", "")
+    return f"{module}:{name}" == target
 
 
 def register_scoring_code(metrics: Iterable[str], extractor: str) -> None:
@@ -585,27 +591,27 @@ def load_hook(what: str, target: str) -> Any:
         return load_target(target)
     except SnellenError:
         raise
-    except (
-        Exception
-    ) as error:  # a module of others runs when it is imported: anything may be raised
+    except Exception as error:  # importing a module runs it, so it may raise anything
         raise HookError(f"{what} cannot be loaded", error) from error
 
 
 def load_target(target: str) -> Any:
-    """The object `module:attribute`, imported now; the module may also be a file (`FOLDER/name.py`).
+    """Return the object `module:attribute`, and import its module if necessary. The module may also be a file.
+
+    Raises:
+        AttributeError: The module has no such attribute. The message suggests a similar one.
 
     Examples:
         >>> load_target("math:sqrt")(9.0)
         3.0
     """
     name, _, attribute = target.rpartition(":")
-    module = sys.modules.get(
-        name
-    )  # asked for with every reply, and `import_module` takes 20 times as long
-    if module is None or getattr(
-        module.__spec__, "_initializing", False
-    ):  # another thread is at it: wait for it
-        module = _module_of(Path(name)) if name.endswith(".py") else importlib.import_module(name)
+    # This function is called for every reply, and `import_module` takes 20 times as long as this look-up.
+    module = sys.modules.get(name)
+    is_being_imported = module is not None and getattr(module.__spec__, "_initializing", False)
+    # If another thread imports the module now, `import_module` waits for it.
+    if module is None or is_being_imported:
+        module = _import_file(Path(name)) if name.endswith(".py") else importlib.import_module(name)
     try:
         return getattr(module, attribute)
     except AttributeError:
@@ -615,7 +621,7 @@ def load_target(target: str) -> Any:
 
 def of_lab(group: Group, name: str) -> UnknownNameError | None:
     """Return the error for a name that snellen-lab would bring, with the command that installs it; None for others."""
-    if name not in _OF_LAB.get(group, ()) or name in targets(group):
+    if name not in _NAMES_OF_LAB.get(group, ()) or name in targets(group):
         return None
     return UnknownNameError(
         f"the {singular(group)} {name!r} is part of another package: {sibling_install_line(LAB)}"
@@ -623,15 +629,23 @@ def of_lab(group: Group, name: str) -> UnknownNameError | None:
 
 
 def unknown_name(kind: str, name: str, candidates: Iterable[str]) -> UnknownNameError:
-    """The error for an unknown name, suggesting the nearest known ones.
+    """Return the error for an unknown name, which suggests the most similar candidates.
+
+    If none is similar, the message lists all candidates or, for many benchmarks or metrics, says how to list them.
+
+    Args:
+        kind: What the name stands for, in words of the message: `benchmark`, `protocol` ...
+        name: The unknown name.
+        candidates: The names that exist.
 
     Examples:
         >>> print(unknown_name("colour", "gren", ["green", "red"]))
         unknown colour 'gren'; did you mean green?
     """
     candidates = sorted(candidates)
-    if near := nearest_names(name, candidates):
-        hint = "did you mean " + " or ".join(near) + "?"
+    similar = nearest_names(name, candidates)
+    if similar:
+        hint = "did you mean " + " or ".join(similar) + "?"
     elif kind in ("benchmark", "metric") and len(candidates) > 12:
         listing = for_caller(f"`snellen list {kind}s`", f"sn.list_{kind}s()")
         hint = f"{listing} shows all {len(candidates)}"
@@ -643,63 +657,70 @@ def unknown_name(kind: str, name: str, candidates: Iterable[str]) -> UnknownName
 
 
 def nearest_names(name: str, candidates: Sequence[str]) -> list[str]:
-    """Up to three candidates that are spelt alike, none more than twice as far off as the nearest."""
-    near = _spelt_alike(name, candidates)
-    if near or "/" in name:
-        return near
-    # A kind of metric is called by the last word of its names: f1 for word_f1.
-    by_last_word = [candidate for candidate in candidates if candidate.endswith(f"_{name}")]
-    usual = [candidate for candidate in by_last_word if not candidate.startswith("legacy_")]
-    if usual:
-        return usual[-3:]
-    # People call a benchmark by the last part of its name: mmstar for modern/mmstar.
+    """Return up to three candidates that a user who wrote `name` may have meant.
+
+    These are the candidates that are spelt alike. If there are none, they are those whose last word is the name
+    (`word_f1` for `f1`), and otherwise those whose last part is spelt like it (`modern/mmstar` for `mmstar`).
+    """
+    similar = _spelt_alike(name, candidates)
+    if similar or "/" in name:
+        return similar
+    with_last_word = [candidate for candidate in candidates if candidate.endswith(f"_{name}")]
+    current = [candidate for candidate in with_last_word if not candidate.startswith("legacy_")]
+    if current:
+        return current[-3:]
     by_last_part = {candidate.rpartition("/")[2]: candidate for candidate in candidates}
     return [by_last_part[part] for part in _spelt_alike(name, list(by_last_part))]
 
 
 def _spelt_alike(name: str, candidates: Sequence[str]) -> list[str]:
-    near = difflib.get_close_matches(name, candidates, n=3, cutoff=0.6)
-    distances = [1 - difflib.SequenceMatcher(None, candidate, name).ratio() for candidate in near]
-    return [
-        candidate
-        for candidate, distance in zip(near, distances, strict=True)
-        if distance <= 2 * distances[0]
-    ]
+    """Return up to three candidates that are spelt like the name, the most similar first.
+
+    A candidate is left out if it differs from the name more than twice as much as the most similar one.
+    """
+    similar = difflib.get_close_matches(name, candidates, n=3, cutoff=0.6)
+    differences: dict[str, float] = {}
+    for candidate in similar:
+        differences[candidate] = 1 - difflib.SequenceMatcher(None, candidate, name).ratio()
+    smallest = min(differences.values(), default=0.0)
+    return [candidate for candidate in similar if differences[candidate] <= 2 * smallest]
 
 
-def _added(group: Group) -> Mapping[str, str]:
-    """The names that other packages add to a group, and those of suites."""
+def _targets_of_others(group: Group) -> Mapping[str, str]:
+    """Return the targets that suites and other packages add to a group, by name. Those of packages take precedence."""
     if group == "suites":
         return _entry_points(group)
-    return {**load_target(_HOOKS)(group), **_entry_points(group)}
+    return {**load_target(_TARGETS_OF_SUITES)(group), **_entry_points(group)}
 
 
 def _entry_points(group: Group) -> Mapping[str, str]:
     return entry_points_of("snellen.").get(f"snellen.{group}", {})
 
 
-def _module_of(file: Path) -> Any:
-    """A file as a module, run once per process. Its errors are raised unchanged, as by an import.
+def _import_file(file: Path) -> Any:
+    """Import a file as a module, once per process. An error in its code is raised unchanged.
 
-    It can import the modules beside it, also as late as when its functions are called. Installed packages come first.
+    The folder of the file is added at the end of `sys.path`, so that the file can import the modules next to it, even
+    later when its functions are called. Installed packages take precedence over these modules.
     """
     name = f"{FILE_MODULE}{file}"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, file)
-        if spec is None or spec.loader is None:
-            raise ImportError(f"{file} cannot be imported as a module")
-        module = importlib.util.module_from_spec(spec)
-        folder = str(file.parent.absolute())
-        is_new_folder = folder not in sys.path
-        if is_new_folder:
-            sys.path.append(folder)
-        # Before it runs, as an import does: dataclasses and msgspec look their module up by its name.
-        sys.modules[name] = module
-        try:
-            spec.loader.exec_module(module)
-        except BaseException:
-            del sys.modules[name]
-            if is_new_folder and folder in sys.path:
-                sys.path.remove(folder)
-            raise
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{file} cannot be imported as a module")
+    module = importlib.util.module_from_spec(spec)
+    folder = str(file.parent.absolute())
+    is_new_folder = folder not in sys.path
+    if is_new_folder:
+        sys.path.append(folder)
+    # As in an ordinary import, the module is listed before it runs: dataclasses and msgspec look it up by its name.
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        if is_new_folder and folder in sys.path:
+            sys.path.remove(folder)
+        raise
     return sys.modules[name]

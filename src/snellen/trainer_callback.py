@@ -17,7 +17,7 @@ from snellen.models.hf.in_memory import InMemoryModel, hf
 from snellen.training import evaluate_step
 
 STEPS_BETWEEN = 500
-"""Steps between evaluations where neither the user nor the trainer says when to evaluate."""
+"""Steps between evaluations if neither the user nor the trainer says when to evaluate."""
 
 
 class EvaluationCallback(transformers.TrainerCallback):
@@ -82,7 +82,12 @@ class EvaluationCallback(transformers.TrainerCallback):
         return self._runs / self._name
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Evaluate the model before its first step, or where a training is resumed."""
+        """Evaluate the model before its first step or, if a training is resumed, before its next step.
+
+        Raises:
+            DataError: A new training has the name of an earlier one.
+            ModelError: The weights are spread over processes.
+        """
         _check_whole_weights(args)
         if args.world_size > 1:
             self._timeout = args.ddp_timeout
@@ -99,7 +104,7 @@ class EvaluationCallback(transformers.TrainerCallback):
         """Evaluate the model if enough steps have passed."""
         every = self._every
         if every is None:
-            if _evaluates(args):
+            if _trainer_evaluates(args):
                 return
             every = STEPS_BETWEEN
         if state.global_step % every == 0:
@@ -148,11 +153,10 @@ class EvaluationCallback(transformers.TrainerCallback):
         _wait_for_other_processes()
 
     def _log(self, results: Results, state: Any) -> None:
-        scores = {
-            f"eval_{row.benchmark}": row.estimate.value
-            for row in results
-            if row.estimate.value is not None
-        }
+        scores: dict[str, float] = {}
+        for row in results:
+            if row.estimate.value is not None:
+                scores[f"eval_{row.benchmark}"] = row.estimate.value
         if self.trainer is not None:
             self.trainer.log(scores)
         else:
@@ -164,7 +168,7 @@ class EvaluationCallback(transformers.TrainerCallback):
         return Results(list(chain.from_iterable(runs_by_step)))
 
 
-def _evaluates(args: Any) -> bool:
+def _trainer_evaluates(args: Any) -> bool:
     """Return whether a trainer evaluates during its training."""
     strategy = args.eval_strategy
     return str(getattr(strategy, "value", strategy)) != "no"
@@ -181,6 +185,7 @@ def _warn_of_timeout(seconds: float, timeout: int | None) -> None:
 
 
 def _check_whole_weights(args: Any) -> None:
+    """Raise ModelError if no process has all weights of the model, because FSDP or DeepSpeed spreads them."""
     from transformers.integrations import is_deepspeed_zero3_enabled
 
     if args.fsdp or is_deepspeed_zero3_enabled():

@@ -89,8 +89,8 @@ def without_lab(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run code in a process that does not find the lab among the installed packages."""
     hiding = (
         "import snellen.installation as installation\n"
-        "found = installation._folders\n"
-        "installation._folders = lambda path: {n: f for n, f in found(path).items() if n != 'snellen_lab'}\n"
+        "found = installation._metadata_folders\n"
+        "installation._metadata_folders = lambda path: {n: f for n, f in found(path).items() if n != 'snellen_lab'}\n"
     )
     return subprocess.run(
         [sys.executable, "-c", hiding + code],

@@ -98,8 +98,8 @@ def without_server(word: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """`snellen WORD` where each package is that is here, but for the server."""
     code = (
         "import sys, snellen.installation as installation\n"
-        "found = installation._folders\n"
-        "installation._folders = lambda path: {n: f for n, f in found(path).items() if n != 'snellen_server'}\n"
+        "found = installation._metadata_folders\n"
+        "installation._metadata_folders = lambda path: {n: f for n, f in found(path).items() if n != 'snellen_server'}\n"
         f"from snellen.cli import main\nmain([{word!r}])"
     )
     return subprocess.run(
