@@ -129,7 +129,14 @@ def benchmarks_seen(
 ) -> list[SeenBenchmark]:
     """Return the benchmarks with annotations that one of the models was trained on.
 
-    Raises UnknownNameError, and DataError for a card that does not say what its model was trained on.
+    Args:
+        specs: The benchmarks.
+        models: Names of models, as their cards have them.
+        cards: The model cards by name; by default those that are part of Snellen.
+
+    Raises:
+        UnknownNameError: A model has no card.
+        DataError: A card does not say what its model was trained on.
 
     Examples:
         >>> from snellen.plugin_api import matching_specs

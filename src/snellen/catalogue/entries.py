@@ -249,6 +249,10 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
     def from_place(self, place: UrlSource | HubSource, revision: str = "") -> BenchmarkSpec:
         """Return the benchmark with the files of a place as its source.
 
+        If the place names a reader, that reader and the parameters of the place replace those of the source. Two readers
+        keep the source's parameters: the source's own reader has them in addition, and `hub-rows`, which reads the rows
+        as another reader reads the official files, gets them as `official`.
+
         Args:
             place: The place.
             revision: Revision of a dataset on the hub.
@@ -274,7 +278,7 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
 
     @property
     def draw(self) -> str:
-        """The name that seeds the draw of its samples."""
+        """The name that seeds the random draw of its samples. Benchmarks with the same name here draw the same samples."""
         return self.source.drawn_with or self.name
 
     def source_in(self, folder: Path) -> Path:
@@ -329,12 +333,16 @@ def parse_entry(content: Mapping[str, Any], where: str) -> BenchmarkSpec:
 
 
 def merged(shared: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge two tables, and tables within them. If both have a value, that of `changes` counts."""
+    """Merge two tables, and the tables within them.
+
+    If both tables have a value of the same name, that of `changes` is kept: `{"a": 1, "t": {"b": 2}}` and
+    `{"t": {"c": 3}}` give `{"a": 1, "t": {"b": 2, "c": 3}}`.
+    """
     content = {**shared, **changes}
-    for name, value in changes.items():
+    for name, changed_value in changes.items():
         shared_value = shared.get(name)
-        if isinstance(value, dict) and isinstance(shared_value, dict):
-            content[name] = merged(shared_value, value)
+        if isinstance(changed_value, dict) and isinstance(shared_value, dict):
+            content[name] = merged(shared_value, changed_value)
     return content
 
 
@@ -356,45 +364,54 @@ def with_params(spec: BenchmarkSpec, settings: Mapping[str, Any]) -> BenchmarkSp
     """
     if not settings:
         return spec
+    choices = spec.source.choices
     params = spec.source.params
     for name, value in settings.items():
-        table = _table_with(name, params)
-        if name in spec.source.choices:
-            alternatives = spec.source.choices[name]
-            if value not in alternatives:
-                raise registry.unknown_name(f"value of {name}", str(value), alternatives)
-            params = merged(params, alternatives[value])
-        elif name in params:
-            params = {**params, name: _as_given(name, value, params[name])}
-        elif table:
-            new_value = _as_given(name, value, params[table][name])
-            params = merged(params, {table: {name: new_value}})
-        else:
-            known_names = {*spec.source.choices, *params}
-            raise registry.unknown_name(f"parameter of {spec.name}", name, known_names)
+        if name in choices:
+            if value not in choices[name]:
+                raise registry.unknown_name(f"value of {name}", str(value), choices[name])
+            params = merged(params, choices[name][value])
+            continue
+        if name in params:
+            params = {**params, name: _as_type_of(params[name], name, value)}
+            continue
+        table = _table_with_param(name, params)
+        if not table:
+            raise registry.unknown_name(f"parameter of {spec.name}", name, {*choices, *params})
+        new_value = _as_type_of(params[table][name], name, value)
+        params = merged(params, {table: {name: new_value}})
     return replace(spec, source=replace(spec.source, params=params))
 
 
-def _table_with(name: str, params: Mapping[str, Any]) -> str:
-    """Return the only table that has a parameter of that name; empty if none has, or several."""
+def _table_with_param(name: str, params: Mapping[str, Any]) -> str:
+    """Return the only table among the parameters that has a parameter of that name; empty if none or several have."""
     matching_tables = []
-    for table, inner in params.items():
-        if isinstance(inner, dict) and name in inner:
+    for table, inner_params in params.items():
+        if isinstance(inner_params, dict) and name in inner_params:
             matching_tables.append(table)
     return matching_tables[0] if len(matching_tables) == 1 else ""
 
 
-def _as_given(name: str, value: Any, current: Any) -> Any:
-    """Return a new value for a parameter. Raises DataError if its type differs from that of the current value."""
+def _as_type_of(current: Any, name: str, value: Any) -> Any:
+    """Return a new value of a parameter, as the type of its current value: 3 for `"3"` if the current value is 4.
+
+    Args:
+        current: The value in the entry.
+        name: The name of the parameter, for the message.
+        value: The new value. A text is parsed as TOML unless the current value is a text.
+
+    Raises:
+        DataError: The new value has another type than the current one.
+    """
     parsed = value
     if isinstance(value, str) and not isinstance(current, str):
-        parsed = _read(value)
+        parsed = _parse_toml_value(value)
     if type(parsed) is not type(current):
         raise DataError(f"{name} is {current!r} in the entry; {value!r} has another type")
     return parsed
 
 
-def _read(text: str) -> Any:
+def _parse_toml_value(text: str) -> Any:
     """Parse the value of a setting as TOML. Text that is not TOML is returned as it is."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
@@ -418,11 +435,14 @@ def _changed_fields(record: Struct) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """Convert a value to one that TOML can store. Records become tables of the fields that differ from their defaults.
 
-    If a record's type has a tag, the table has it, too: `{"type": "hub", ...}`.
+    A type that is one of several alternatives, as those of places are, has a tag. The table begins with it: `{"kind":
+    "hub", ...}`.
     """
     if isinstance(value, Struct):
+        table: dict[str, Any] = {}
         config = type(value).__struct_config__
-        table = {str(config.tag_field): config.tag} if config.tag else {}
+        if config.tag:
+            table[str(config.tag_field)] = config.tag
         return {**table, **_changed_fields(value)}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]

@@ -98,24 +98,25 @@ def chosen_errata(with_known: bool, files: Sequence[str]) -> dict[str, Errata]:
 
     Args:
         with_known: Whether to use the lists that are part of Snellen.
-        files: Lists of the user. Where one corrects a question that Snellen corrects too, that of the user counts.
+        files: Lists of the user. If one corrects a question that Snellen corrects, too, that of the user counts.
 
     Raises:
         DataError: A file is not a list of errata, or two files correct the same question.
     """
-    chosen = dict(all_errata()) if with_known else {}
     of_user: dict[str, Errata] = {}
     for file in files:
         errata = read_errata(file)
         earlier = of_user.get(errata.benchmark)
         if earlier is not None:
-            twice = sorted(_questions(earlier) & _questions(errata))
-            if twice:
+            corrected_twice = sorted(_questions(earlier) & _questions(errata))
+            if corrected_twice:
                 raise DataError(
-                    f"{file}: {twice[0]} of {errata.benchmark} is corrected in another file too; keep one"
+                    f"{file}: {corrected_twice[0]} of {errata.benchmark} is corrected in another file too; keep one"
                 )
             errata = _merged(earlier, errata)
         of_user[errata.benchmark] = errata
+
+    chosen = dict(all_errata()) if with_known else {}
     for benchmark, errata in of_user.items():
         known = chosen.get(benchmark)
         chosen[benchmark] = errata if known is None else _merged(errata, known)
@@ -129,13 +130,19 @@ def _questions(errata: Errata) -> set[str]:
 def _merged(first: Errata, second: Errata) -> Errata:
     """Add to a list of errata the corrections of another one, for questions that the first does not correct."""
     corrected = _questions(first)
-    added = [one for one in second.corrections if one.question not in corrected]
-    versions = dict.fromkeys([first.version, second.version])
-    return Errata(first.benchmark, ", ".join(versions), (*first.corrections, *added))
+    added = [
+        correction for correction in second.corrections if correction.question not in corrected
+    ]
+    distinct_versions = dict.fromkeys([first.version, second.version])
+    return Errata(
+        benchmark=first.benchmark,
+        version=", ".join(distinct_versions),
+        corrections=(*first.corrections, *added),
+    )
 
 
 def errata_digest(errata: Collection[Errata]) -> str:
     """Return a digest of lists of errata. Scores with different lists are not comparable."""
-    by_benchmark = {one.benchmark: one for one in errata}
+    by_benchmark = {errata_list.benchmark: errata_list for errata_list in errata}
     encoded = msgspec.json.encode(by_benchmark, order="sorted")
     return hashlib.blake2b(encoded, digest_size=6).hexdigest()

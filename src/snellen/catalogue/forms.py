@@ -20,7 +20,7 @@ def table_forms() -> list[TableForm]:
 
 
 def recognised_form(path: Path) -> TableForm | None:
-    """Return the format of a file; None for Snellen's own format.
+    """Return the format of a suite that a table has, such as MMBench's; None for any other table.
 
     Raises:
         DataError: Two formats claim the file.
@@ -42,10 +42,11 @@ def titles_of_forms() -> str:
 
 
 def submission_writer(name: str, benchmarks: Sequence[str]) -> SubmissionWriter:
-    """Return a format of submissions.
+    """Return the function that writes a submission, that is, a run's replies as a file for an evaluation server.
 
     Args:
-        name: Name of the format; if empty, that of the benchmarks' suite or the only one for any benchmark.
+        name: Name of the format. If it is empty, it is the format of the benchmarks' suites or, if these have none,
+            the only one for benchmarks of any suite.
         benchmarks: The benchmarks that are submitted.
 
     Raises:
@@ -53,25 +54,28 @@ def submission_writer(name: str, benchmarks: Sequence[str]) -> SubmissionWriter:
         DataError: No name is given, and there is not exactly one format.
     """
     if not name:
-        names = _forms_of_suites("submission_forms", benchmarks)
-        if not names:
+        candidates = _forms_of_suites("submission_forms", benchmarks)
+        if not candidates:
             writers = registry.loadable("submission_forms")
-            names = [name for name in writers if not getattr(writers[name], "suite_only", False)]
-        if len(names) != 1:
+            for candidate, candidate_writer in writers.items():
+                if not getattr(candidate_writer, "suite_only", False):
+                    candidates.append(candidate)
+        if len(candidates) != 1:
             raise DataError(
-                f"there are {len(names)} submission formats; choose one with {for_caller('--format', 'form')}: "
-                + ", ".join(names)
+                f"there are {len(candidates)} submission formats; choose one with "
+                f"{for_caller('--format', 'form')}: {', '.join(candidates)}"
             )
-        [name] = names
+        [name] = candidates
     writer: SubmissionWriter = registry.find_registered("submission_forms", name)
     return writer
 
 
 def prediction_form(name: str, path: Path, benchmark: str) -> tuple[str, PredictionForm] | None:
-    """Return a format of predictions with its name.
+    """Return the format of a file of predictions, that is, of replies that another toolkit stored, with its name.
 
     Args:
-        name: Name of the format; if empty, the one that fits the file, preferably of the benchmark's suite.
+        name: Name of the format. If it is empty, it is the one that fits the file; if several fit, it is the one of
+            the benchmark's suite.
         path: The file.
         benchmark: The benchmark that was predicted.
 

@@ -37,14 +37,15 @@ from snellen.formats.json_files import parse_toml, read_packaged_text
 
 SUITE_FILE = "suite.toml"
 ENTRIES = "entries"
-STUDIES, ANALYSES = "studies", "analyses"
+STUDIES = "studies"
+ANALYSES = "analyses"
 DECLARATIONS = {STUDIES: "study", ANALYSES: "analysis"}
 """Folders with files that declare something else than a benchmark, and what each declares."""
-SHARED = "_"
+INCLUDED_FILE_PREFIX = "_"
 """Prefix of files that are not entries but are included by several entries (`include = "_tdiuc.toml"`)."""
-VARIABLE = "SNELLEN_SUITES"
+SUITES_VARIABLE = "SNELLEN_SUITES"
 """Folders with suites, as a list of paths like $PATH."""
-OF_PATHS = ("images", "answers")
+PARAMS_WITH_PATHS = ("images", "answers")
 """Reader parameters that may name a folder or file; for some readers they are name patterns."""
 
 
@@ -120,14 +121,17 @@ class Entries(Mapping[str, BenchmarkSpec]):
 
     def suite_of(self, name: str) -> str:
         """Return the name of a benchmark's suite, without reading a file; empty if it has no suite."""
-        return self._late[name].suite if name in self._late else self._loaded[name].spec.suite
+        if name in self._late:
+            return self._late[name].suite
+        return self._loaded[name].spec.suite
 
     @cached_property
     def by_suite(self) -> Mapping[str, Sequence[str]]:
-        """The names of each suite's benchmarks; no file is read for it."""
+        """The names of the benchmarks of each suite. No file is read for it."""
         members: dict[str, list[str]] = {}
         for name in self:
-            if suite := self.suite_of(name):
+            suite = self.suite_of(name)
+            if suite:
                 members.setdefault(suite, []).append(name)
         return members
 
@@ -155,20 +159,20 @@ def add_suites(path: str | Path) -> None:
     earlier = folders_named()
     if folder in earlier:
         return
-    before = os.environ.get(VARIABLE)
+    before = os.environ.get(SUITES_VARIABLE)
     # Workers are separate processes and must find the same suites.
-    os.environ[VARIABLE] = os.pathsep.join((*earlier, folder))
+    os.environ[SUITES_VARIABLE] = os.pathsep.join((*earlier, folder))
     named_folders = folders_named()
     try:
-        for load in (_entries, _dimensions, _hooks):
+        for load in (_load_catalogue, _dimension_titles, _hook_targets_by_group):
             load(named_folders)
         for kind in DECLARATIONS:
-            _declared(named_folders, kind)
+            _declared_files(named_folders, kind)
     except DataError:
         if before is None:
-            del os.environ[VARIABLE]
+            del os.environ[SUITES_VARIABLE]
         else:
-            os.environ[VARIABLE] = before
+            os.environ[SUITES_VARIABLE] = before
         raise
 
 
@@ -179,7 +183,7 @@ def suite_facts() -> Mapping[str, Suite]:
         >>> suite_facts()["pope"].title
         'POPE from your own images'
     """
-    return _suites(folders_named())
+    return _suites_by_name(folders_named())
 
 
 def suite_of(spec: BenchmarkSpec) -> Suite | None:
@@ -198,7 +202,7 @@ def suite_of(spec: BenchmarkSpec) -> Suite | None:
 
 def broken_suites() -> tuple[str, ...]:
     """Return the faults of suites and entries of other packages that are left out because they cannot be read."""
-    _, suite_faults = _folders_and_faults(folders_named())
+    _, suite_faults = _suite_folders_and_faults(folders_named())
     return (*suite_faults, *entries().faults.values())
 
 
@@ -209,7 +213,7 @@ def hooks_of_others() -> Iterator[tuple[str, HookGroup, str]]:
         The file of the suite, the group of the registry, such as `metrics`, and the registered name.
     """
     own_suites = registry.own_targets("suites")
-    for folder in _folders(folders_named()):
+    for folder in _suite_folders(folders_named()):
         if folder.suite is None or folder.suite.name in own_suites:
             continue
         for group, hooks in folder.suite.hooks.items():
@@ -224,9 +228,11 @@ def suite_folders() -> Mapping[str, Traversable]:
         >>> suite_folders()["pope"].joinpath("suite.toml").is_file()
         True
     """
-    return {
-        folder.suite.name: folder.folder for folder in _folders(folders_named()) if folder.suite
-    }
+    folders: dict[str, Traversable] = {}
+    for folder in _suite_folders(folders_named()):
+        if folder.suite is not None:
+            folders[folder.suite.name] = folder.folder
+    return folders
 
 
 def entries() -> Entries:
@@ -236,7 +242,7 @@ def entries() -> Entries:
         >>> entries()["eyechart/colour"].formulation
         'choice'
     """
-    return _entries(folders_named())
+    return _load_catalogue(folders_named())
 
 
 class DeclaredFile(Struct, frozen=True):
@@ -292,7 +298,7 @@ def declared_files(kind: Literal["study", "analysis"]) -> Mapping[str, Traversab
         >>> "reform-eval/distractors" in declared_files("study")
         True
     """
-    return _declared(folders_named(), STUDIES if kind == "study" else ANALYSES)
+    return _declared_files(folders_named(), STUDIES if kind == "study" else ANALYSES)
 
 
 def entry_folder(spec: BenchmarkSpec) -> Path | None:
@@ -331,7 +337,7 @@ def dimension_titles() -> Mapping[str, str]:
         >>> dimension_titles()["FG"]
         'fine-grained perception'
     """
-    return _dimensions(folders_named())
+    return _dimension_titles(folders_named())
 
 
 def aggregation_of(spec: BenchmarkSpec) -> Aggregation:
@@ -359,66 +365,75 @@ def hook_targets(group: str) -> Mapping[str, str]:
 
     The registry finds this function by its name.
     """
-    return _hooks(folders_named()).get(group, {})
+    return _hook_targets_by_group(folders_named()).get(group, {})
 
 
 def folders_named() -> tuple[str, ...]:
-    """Return the folders with suites that an environment variable names."""
-    return tuple(path for path in os.environ.get(VARIABLE, "").split(os.pathsep) if path)
+    """Return the folders with suites that the environment variable SNELLEN_SUITES names."""
+    paths = os.environ.get(SUITES_VARIABLE, "").split(os.pathsep)
+    return tuple(path for path in paths if path)
 
 
 # --- loading: once per list of named folders ---------------------------------------------------------------------
 
 
-def _folders(named_folders: tuple[str, ...]) -> tuple[SuiteFolder, ...]:
+def _suite_folders(named_folders: tuple[str, ...]) -> tuple[SuiteFolder, ...]:
     """Return all suites. Raises DataError if two have the same name."""
-    folders, _ = _folders_and_faults(named_folders)
+    folders, _ = _suite_folders_and_faults(named_folders)
     return folders
 
 
 @cache
-def _folders_and_faults(
+def _suite_folders_and_faults(
     named_folders: tuple[str, ...],
 ) -> tuple[tuple[SuiteFolder, ...], tuple[str, ...]]:
-    """Return all suites, and the faults of those of other packages that cannot be read."""
+    """Return all suites, and a message for each suite of another package that cannot be read.
+
+    Args:
+        named_folders: Folders that the user names, in addition to installed packages.
+
+    Raises:
+        DataError: A suite of Snellen or of the user cannot be read, or two suites have the same name.
+    """
     folders: list[SuiteFolder] = []
     faults: list[str] = []
     for name, target in registry.targets("suites").items():
         try:
-            folders.append(_of_package(name, target))
+            folders.append(_suite_of_package(name, target))
         except DataError as error:
             if name in registry.own_targets("suites"):
                 raise
-            faults.append(_left_out(error))
+            faults.append(_warn_of_skipped(error))
     for path in named_folders:
-        folders.extend(_in_folder(expanded(path).resolve()))
+        folders.extend(_suites_in_user_folder(expanded(path).resolve()))
     places: dict[str, str] = {}
     for folder in folders:
         if folder.suite:
-            _claim(places, "suite", folder.suite.name, folder.where)
+            _check_unique(places, "suite", folder.suite.name, folder.where)
     return tuple(folders), tuple(faults)
 
 
-def _left_out(error: DataError) -> str:
+def _warn_of_skipped(error: DataError) -> str:
     """Warn the user that a suite or entry of another package is skipped because of an error. Return its text."""
     warnings.warn(f"skipped: {error}", SuiteWarning, stacklevel=2)
     return str(error)
 
 
 @cache
-def _suites(named_folders: tuple[str, ...]) -> Mapping[str, Suite]:
-    """Return all suites by name."""
-    return MappingProxyType(
-        {folder.suite.name: folder.suite for folder in _folders(named_folders) if folder.suite}
-    )
+def _suites_by_name(named_folders: tuple[str, ...]) -> Mapping[str, Suite]:
+    suites: dict[str, Suite] = {}
+    for folder in _suite_folders(named_folders):
+        if folder.suite is not None:
+            suites[folder.suite.name] = folder.suite
+    return MappingProxyType(suites)
 
 
 @cache
-def _dimensions(named_folders: tuple[str, ...]) -> Mapping[str, str]:
-    """Return the titles of all dimensions by name; raises DataError if two suites title one differently."""
+def _dimension_titles(named_folders: tuple[str, ...]) -> Mapping[str, str]:
+    """Return the title of each dimension (ability) that suites declare. Raises DataError if two suites title one differently."""
     titles: dict[str, str] = {}
     places: dict[str, str] = {}
-    for folder in _folders(named_folders):
+    for folder in _suite_folders(named_folders):
         if folder.suite is None:
             continue
         for name, title in folder.suite.dimensions.items():
@@ -432,14 +447,15 @@ def _dimensions(named_folders: tuple[str, ...]) -> Mapping[str, str]:
 
 
 @cache
-def _hooks(named_folders: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]:
-    """Return what suites add to registries: by group, the import path of each name.
+def _hook_targets_by_group(named_folders: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]:
+    """Return what suites add to the groups of the registry: for each group, the targets `module:attribute` by name.
 
-    Raises DataError if a name is built in, or added by two suites.
+    Raises:
+        DataError: A name is built into Snellen, or two suites add it.
     """
     hooks: dict[str, dict[str, str]] = {}
     places: dict[str, str] = {}
-    for folder in _folders(named_folders):
+    for folder in _suite_folders(named_folders):
         if folder.suite is None:
             continue
         for group, targets in folder.suite.hooks.items():
@@ -450,14 +466,19 @@ def _hooks(named_folders: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]:
                     raise DataError(
                         f"{folder.where}: the {noun} {name!r} is built into Snellen; choose another name"
                     )
-                _claim(places, f"{noun} of hooks.{group}", name, folder.where)
-                hooks.setdefault(group, {})[name] = _located(target, folder)
+                _check_unique(places, f"{noun} of hooks.{group}", name, folder.where)
+                hooks.setdefault(group, {})[name] = _hook_target(target, folder)
     return MappingProxyType(hooks)
 
 
 @cache
-def _entries(named_folders: tuple[str, ...]) -> Entries:
-    """Load the catalogue. Snellen's own entries are read later, when they are asked for.
+def _load_catalogue(named_folders: tuple[str, ...]) -> Entries:
+    """Load the catalogue. The entries of Snellen's own suites are read later, when they are looked up.
+
+    An entry of another package that is wrong is left out with a warning, and `faults` of the result says why.
+
+    Args:
+        named_folders: Folders with suites that the user names, in addition to installed packages.
 
     Raises:
         DataError: Two benchmarks have the same name, or a file or hook of a named folder is invalid.
@@ -467,115 +488,132 @@ def _entries(named_folders: tuple[str, ...]) -> Entries:
     late: dict[str, _LateEntry] = {}
     faults: dict[str, str] = {}
     members_by_folder: list[tuple[SuiteFolder, dict[str, LoadedEntry]]] = []
-    for folder in _folders(named_folders):
+    for folder in _suite_folders(named_folders):
         suite = folder.suite
         if suite is not None and suite.name in own_suites:
             for file in folder.entries:
-                name = _name_by_file(file, suite)
+                name = _name_from_file(file, suite)
                 late[name] = _LateEntry(
-                    suite.name, partial(_entry_called, file, folder, named_folders)
+                    suite.name, partial(_load_entry_named, file, folder, named_folders)
                 )
-                _claim(places, "benchmark", name, str(file))
+                _check_unique(places, "benchmark", name, str(file))
             continue
 
         members: dict[str, LoadedEntry] = {}
         members_by_folder.append((folder, members))
         for file in folder.entries:
             try:
-                entry = _entry(file, folder, named_folders)
+                entry = _load_entry(file, folder, named_folders)
                 if suite and not folder.is_user_folder:
-                    _check_name(entry, _name_by_file(file, suite))
+                    _check_name(entry, _name_from_file(file, suite))
             except DataError as error:
                 if folder.is_user_folder:
                     raise
-                name = _name_by_file(file, suite) if suite else str(file)
-                faults[name] = _left_out(error)
+                name = _name_from_file(file, suite) if suite else str(file)
+                faults[name] = _warn_of_skipped(error)
                 continue
             members[entry.spec.name] = entry
-            _claim(places, "benchmark", entry.spec.name, str(file))
+            _check_unique(places, "benchmark", entry.spec.name, str(file))
 
     if named_folders:
         # The names are looked up in the hooks of all suites. A fault in the hooks of a folder that the user names is
         # not a fault of the package whose names are checked.
-        _hooks(named_folders)
+        _hook_targets_by_group(named_folders)
     loaded: dict[str, LoadedEntry] = {}
     for _, members in members_by_folder:
         loaded.update(members)
-    names = {"benchmarks": [*loaded, *late, *faults], "suites": _suites(named_folders)}
+    known_names = {
+        "benchmarks": [*loaded, *late, *faults],
+        "suites": _suites_by_name(named_folders),
+    }
     for folder, members in members_by_folder:
-        faults |= _wrong_names(folder, members, names)
-    sound = {name: entry for name, entry in loaded.items() if name not in faults}
-    return Entries(sound, late, faults)
+        faults |= _faults_of_unknown_names(folder, members, known_names)
+    usable = {name: entry for name, entry in loaded.items() if name not in faults}
+    return Entries(usable, late, faults)
 
 
-def _wrong_names(
+def _faults_of_unknown_names(
     home: SuiteFolder, members: Mapping[str, LoadedEntry], names: Mapping[str, Collection[str]]
 ) -> dict[str, str]:
-    """Return the faults of benchmarks in a package that use an unknown name, or whose suite uses one.
+    """Return why benchmarks are left out because their entry, or the file of their suite, refers to an unknown name.
+
+    Args:
+        home: The suite.
+        members: The entries of the suite, by the name of the benchmark.
+        names: The known names by kind: `benchmarks` and `suites`.
+
+    Returns:
+        A message by the name of the benchmark. An unknown name in the suite's file concerns all its benchmarks.
 
     Raises:
-        DataError: The folder is one that the user names.
+        DataError: A name is unknown in a folder that the user names.
     """
-    faults: dict[str, str] = {}
     if home.suite:
-        fault = _fault(home.suite, home, home.where, _names_in_suite(home.suite, members, names))
+        names_for_suite = _names_allowed_in_suite(home.suite, members, names)
+        fault = _fault_of_unknown_name(home.suite, home, home.where, names_for_suite)
         if fault:
             return dict.fromkeys(members, fault)
+    faults: dict[str, str] = {}
     for name, entry in members.items():
-        entry_names = {**names, "templates": entry.spec.prompts}
-        fault = _fault(entry.spec, home, entry.where, entry_names)
+        names_for_entry = {**names, "templates": entry.spec.prompts}
+        fault = _fault_of_unknown_name(entry.spec, home, entry.where, names_for_entry)
         if fault:
             faults[name] = fault
     return faults
 
 
-def _names_in_suite(
+def _names_allowed_in_suite(
     suite: Suite, members: Mapping[str, LoadedEntry], names: Mapping[str, Collection[str]]
 ) -> dict[str, Collection[str]]:
     """Return the names that the file of a suite may refer to, by the kind of name.
 
-    Benchmarks are named without the prefix of the suite. As templates, the file may name a set of prompts only if all
-    those benchmarks declare it that use the templates of the suite.
+    Benchmarks are named without the prefix of the suite. As its `templates`, the file may name a set of prompts only
+    if every benchmark that is asked by the templates of the suite declares that set.
     """
     prefix = f"{suite.name}/"
-    short_names = [
-        name.removeprefix(prefix) for name in names["benchmarks"] if name.startswith(prefix)
-    ]
-    prompt_names = [
-        set(entry.spec.prompts)
-        for entry in members.values()
-        if entry.spec.templates == suite.templates
-    ]
+    short_names: list[str] = []
+    for name in names["benchmarks"]:
+        if name.startswith(prefix):
+            short_names.append(name.removeprefix(prefix))
+
+    prompt_names: list[set[str]] = []
+    for entry in members.values():
+        if entry.spec.templates == suite.templates:
+            prompt_names.append(set(entry.spec.prompts))
     common_prompts: Collection[str] = set.intersection(*prompt_names) if prompt_names else ()
     return {**names, "templates": common_prompts, "benchmarks": short_names}
 
 
-def _fault(
+def _fault_of_unknown_name(
     record: Struct, home: SuiteFolder, where: str, names: Mapping[str, Collection[str]]
 ) -> str:
-    """Return why a suite or an entry is left out because it refers to an unknown name; empty if it need not be.
+    """Check that a suite or an entry refers to known names only, and return what is wrong; empty if nothing is.
 
-    In a user's own folder, an unknown name raises DataError instead.
+    The fault is also shown as a warning, because the entry is then left out. In a folder that the user names, it
+    raises DataError instead.
     """
     try:
         check_names(record, where, names)
     except DataError as error:
         if home.is_user_folder:
             raise
-        return _left_out(error)
+        return _warn_of_skipped(error)
     return ""
 
 
-def _name_by_file(file: Traversable, suite: Suite | None) -> str:
+def _name_from_file(file: Traversable, suite: Suite | None) -> str:
+    """Return the name of the benchmark in a file: `SUITE/FILE`, or `SUITE` if the file has the name of the suite."""
     stem = file.name.removesuffix(".toml")
-    return f"{suite.name}/{stem}" if suite and stem != suite.name else stem
+    if suite is None or stem == suite.name:
+        return stem
+    return f"{suite.name}/{stem}"
 
 
-def _entry_called(
+def _load_entry_named(
     file: Traversable, home: SuiteFolder, named_folders: tuple[str, ...], name: str
 ) -> LoadedEntry:
-    """Load the file of a package's benchmark. Raises DataError when it has another name than its file says."""
-    entry = _entry(file, home, named_folders)
+    """Load the file of a benchmark in one of Snellen's suites. Raises DataError if it states another name than expected."""
+    entry = _load_entry(file, home, named_folders)
     _check_name(entry, name)
     return entry
 
@@ -589,29 +627,36 @@ def _check_name(entry: LoadedEntry, name: str) -> None:
 
 
 @cache
-def _declared(named_folders: tuple[str, ...], kind: str) -> Mapping[str, Traversable]:
-    """Return all files of studies, or of analyses, by name; a file in a suite is called `SUITE/FILE`.
+def _declared_files(named_folders: tuple[str, ...], kind: str) -> Mapping[str, Traversable]:
+    """Return all files that declare studies, or analyses, by name. A file in a suite is called `SUITE/FILE`.
 
     Args:
         named_folders: Folders with suites that the user names.
-        kind: The name of the subfolder with such files in a suite.
+        kind: `STUDIES` or `ANALYSES`, the name of the subfolder with such files in a suite.
 
     Raises:
         DataError: Two files have the same name.
     """
     places: dict[str, str] = {}
     files: dict[str, Traversable] = {}
-    for folder in _folders(named_folders):
+    for folder in _suite_folders(named_folders):
         for file in folder.declarations[kind]:
             stem = file.name.removesuffix(".toml")
             name = f"{folder.suite.name}/{stem}" if folder.suite else stem
-            _claim(places, DECLARATIONS[kind], name, str(file))
+            _check_unique(places, DECLARATIONS[kind], name, str(file))
             files[name] = file
     return MappingProxyType(dict(sorted(files.items())))
 
 
-def _claim(places: dict[str, str], noun: str, name: str, where: str) -> None:
-    """Raise DataError if the name is taken, naming both files."""
+def _check_unique(places: dict[str, str], noun: str, name: str, where: str) -> None:
+    """Remember the file that has a name. Raises DataError, which names both files, if another file has it already.
+
+    Args:
+        places: The file of each name so far. The name is added.
+        noun: What the name stands for, such as `benchmark`.
+        name: The name.
+        where: The file that has it.
+    """
     first_place = places.setdefault(name, where)
     if first_place != where:
         raise DataError(
@@ -622,18 +667,23 @@ def _claim(places: dict[str, str], noun: str, name: str, where: str) -> None:
 # --- folders -----------------------------------------------------------------------------------------------------
 
 
-def _of_package(name: str, package: str) -> SuiteFolder:
-    """Return the suite in a package."""
+def _suite_of_package(name: str, package: str) -> SuiteFolder:
+    """Return the suite in a package. Raises DataError if the package has none, or if its file cannot be read.
+
+    Args:
+        name: The name of the suite.
+        package: The name of the package, such as `snellen.suites.eyechart`.
+    """
     try:
         import_module(package)
         folder = files(package)
         text = folder.joinpath(SUITE_FILE).read_text("utf-8")
     except (ImportError, OSError, UnicodeDecodeError) as error:
         raise DataError(f"the suite {name!r} ({package}) cannot be read: {error}") from None
-    return _suite_in(folder, text, named=False)
+    return _read_suite(folder, text, named=False)
 
 
-def _in_folder(folder: Path) -> Iterator[SuiteFolder]:
+def _suites_in_user_folder(folder: Path) -> Iterator[SuiteFolder]:
     """Yield the suites in a user's folder: the folder itself, its subfolders, and benchmarks directly in it.
 
     Raises DataError when there are none.
@@ -643,12 +693,12 @@ def _in_folder(folder: Path) -> Iterator[SuiteFolder]:
             f"{folder}: no such folder; give a folder with suites ({SUITE_FILE}) or entries (*.toml)"
         )
     if (folder / SUITE_FILE).exists():
-        yield _suite_in(folder, read_packaged_text(folder / SUITE_FILE), named=True)
+        yield _read_suite(folder, read_packaged_text(folder / SUITE_FILE), named=True)
         return
 
     suite_files = sorted(folder.glob(f"*/{SUITE_FILE}"))
     for file in suite_files:
-        yield _suite_in(file.parent, read_packaged_text(file), named=True)
+        yield _read_suite(file.parent, read_packaged_text(file), named=True)
     entry_files = _toml_files(folder)
     declarations = {kind: _toml_files(folder.joinpath(kind)) for kind in DECLARATIONS}
     if entry_files or any(declarations.values()):
@@ -659,7 +709,7 @@ def _in_folder(folder: Path) -> Iterator[SuiteFolder]:
         raise DataError(f"{folder} contains neither a suite ({SUITE_FILE}) nor an entry (*.toml)")
 
 
-def _suite_in(folder: Traversable, text: str, *, named: bool) -> SuiteFolder:
+def _read_suite(folder: Traversable, text: str, *, named: bool) -> SuiteFolder:
     """Return the suite in a folder. Its description is parsed; its other files are listed, but not read.
 
     Args:
@@ -682,7 +732,7 @@ def _toml_files(folder: Traversable) -> tuple[Traversable, ...]:
         return ()
     files = []
     for file in folder.iterdir():
-        is_included = file.name.startswith(SHARED)
+        is_included = file.name.startswith(INCLUDED_FILE_PREFIX)
         if file.name.endswith(".toml") and not is_included:
             files.append(file)
     return tuple(sorted(files, key=lambda file: file.name))
@@ -691,12 +741,23 @@ def _toml_files(folder: Traversable) -> tuple[Traversable, ...]:
 # --- entries -----------------------------------------------------------------------------------------------------
 
 
-def _entry(file: Traversable, home: SuiteFolder, named_folders: tuple[str, ...]) -> LoadedEntry:
-    """Load one benchmark file. Raises DataError naming it."""
+def _load_entry(
+    file: Traversable, home: SuiteFolder, named_folders: tuple[str, ...]
+) -> LoadedEntry:
+    """Load the file of one benchmark, and complete it by what its suite declares.
+
+    Args:
+        file: The file.
+        home: The suite, or the folder of the user, that the file belongs to.
+        named_folders: Folders with suites that the user names.
+
+    Raises:
+        DataError: The file is wrong; the message names it.
+    """
     where = str(file)
     suite = home.suite
-    content = _content(file, home.entry_folder)
-    name = content.get("name") or _name_by_file(file, suite)
+    content = _merged_content(file, home.entry_folder)
+    name = content.get("name") or _name_from_file(file, suite)
     spec = parse_entry({**content, "name": name}, where)
     if suite and spec.suite not in ("", suite.name):
         raise DataError(
@@ -704,12 +765,12 @@ def _entry(file: Traversable, home: SuiteFolder, named_folders: tuple[str, ...])
         )
     _check_dimension(spec, suite, named_folders, where)
     folder = None
-    brings_files = home.is_user_folder or (spec.source.embedded and spec.source.folder)
-    if isinstance(file, Path) and brings_files:
+    has_data_files = home.is_user_folder or (spec.source.embedded and spec.source.folder)
+    if isinstance(file, Path) and has_data_files:
         spec = _with_paths(spec, file.parent)
         folder = file.parent / spec.source.folder
     if suite:
-        spec = _in_suite(spec, suite)
+        spec = _with_suite_defaults(spec, suite)
     return LoadedEntry(spec, where, folder)
 
 
@@ -726,28 +787,30 @@ def read_entry_file(file: Path) -> LoadedEntry:
     """
     folder = file.parent
     home = SuiteFolder(None, str(file), folder, folder, (), {}, is_user_folder=True)
-    entry = _entry(file, home, folders_named())
+    entry = _load_entry(file, home, folders_named())
     known_names = {"templates": entry.spec.prompts, "benchmarks": entries()}
     check_names(entry.spec, entry.where, known_names)
     return entry
 
 
-def _content(file: Traversable, folder: Traversable) -> dict[str, Any]:
+def _merged_content(file: Traversable, folder: Traversable) -> dict[str, Any]:
     """Return the tables of an entry's file, merged over those of the file that it includes, if any."""
     content = parse_toml(read_packaged_text(file), str(file))
     name = content.pop("include", None)
     if name is None:
         return content
-    if not (isinstance(name, str) and name.startswith(SHARED) and Path(name).name == name):
+    if not (
+        isinstance(name, str) and name.startswith(INCLUDED_FILE_PREFIX) and Path(name).name == name
+    ):
         raise DataError(
-            f"{file}: include = {name!r} must be a file in the same folder whose name begins with {SHARED!r}"
+            f"{file}: include = {name!r} must be a file in the same folder whose name begins with {INCLUDED_FILE_PREFIX!r}"
         )
     beside = folder.joinpath(name)
-    return merged(_included(read_packaged_text(beside), str(beside)), content)
+    return merged(_parse_included_file(read_packaged_text(beside), str(beside)), content)
 
 
 @cache
-def _included(text: str, where: str) -> Mapping[str, Any]:
+def _parse_included_file(text: str, where: str) -> Mapping[str, Any]:
     """Parse a file that an entry includes; raises DataError if it includes another one."""
     shared = parse_toml(text, where)
     if "include" in shared:
@@ -771,19 +834,19 @@ def _check_dimension(
     """
     if not spec.dimension:
         return
-    suites = _suites(named_folders)
+    suites = _suites_by_name(named_folders)
     declared: Mapping[str, str] = suite.dimensions if suite else {}
     if suite and suite.taxonomy:
         if suite.taxonomy not in suites:
             raise DataError(f"{where}: {registry.unknown_name('suite', suite.taxonomy, suites)}")
         declared = suites[suite.taxonomy].dimensions
     if not declared:
-        declared = _dimensions(named_folders)
+        declared = _dimension_titles(named_folders)
     if spec.dimension not in declared:
         raise DataError(f"{where}: {registry.unknown_name('dimension', spec.dimension, declared)}")
 
 
-def _in_suite(spec: BenchmarkSpec, suite: Suite) -> BenchmarkSpec:
+def _with_suite_defaults(spec: BenchmarkSpec, suite: Suite) -> BenchmarkSpec:
     """Return an entry with the protocols and templates of its suite if it has none of its own."""
     defaults = suite.protocols_for(spec.task)
     likelihood = spec.likelihood or defaults.likelihood
@@ -804,7 +867,7 @@ def _with_paths(spec: BenchmarkSpec, folder: Path) -> BenchmarkSpec:
     It then does not depend on the working directory.
     """
     params = dict(spec.source.params)
-    for name in OF_PATHS:
+    for name in PARAMS_WITH_PATHS:
         value = params.get(name)
         if value and (folder / str(value)).exists():
             params[name] = str(folder.absolute() / value)
@@ -813,7 +876,7 @@ def _with_paths(spec: BenchmarkSpec, folder: Path) -> BenchmarkSpec:
     return replace(spec, source=replace(spec.source, params=params))
 
 
-def _located(target: str, folder: SuiteFolder) -> str:
+def _hook_target(target: str, folder: SuiteFolder) -> str:
     """Return the target of a hook. A module next to the `suite.toml` of a named folder is given by its file path."""
     module, _, attribute = target.partition(":")
     file = Path(folder.where).with_name(f"{module}.py")

@@ -36,7 +36,11 @@ class SourceFile(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def file_name(self) -> str:
-        return self.name or self.url.partition("?")[0].rstrip("/").rpartition("/")[2]
+        """Its name in the source's folder. By default the last part of the address: `a.zip` of `https://x.org/data/a.zip?raw=1`."""
+        if self.name:
+            return self.name
+        path = self.url.partition("?")[0].rstrip("/")
+        return path.rpartition("/")[2]
 
 
 class UrlSource(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="urls"):
@@ -77,6 +81,7 @@ class HubSource(
 
     @property
     def rows(self) -> tuple[str, ...]:
+        """Patterns of the files with the rows, such as `data/test-*.parquet`."""
         return self.files or (f"{self.config or 'data'}/{self.split}-*.parquet",)
 
     @property
@@ -172,6 +177,11 @@ def locked_commit(place: HubSource) -> str:
 
 
 def known_file(file: SourceFile, lock: Lock | None = None) -> KnownFile:
-    """Return what is known about a file: from the lock file (Snellen's own by default), or else from its entry."""
+    """Return the size and digests of a file: those in a lock file or, if that does not list the file, those in its entry.
+
+    Args:
+        file: The file.
+        lock: The content of the lock file; by default Snellen's own.
+    """
     locked = (lock or source_lock()).files.get(file.url)
     return locked or KnownFile(size=file.size, sha256=file.sha256, md5=file.md5)

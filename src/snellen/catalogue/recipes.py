@@ -116,9 +116,8 @@ class VendorRecipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         size_settings = self.size_settings.get(size)
         if size_settings is None:
             return self.settings
-        stated_names = msgspec.to_builtins(
-            size_settings
-        )  # without settings that have their default
+        # A record is converted without the fields that have their defaults.
+        stated_names = msgspec.to_builtins(size_settings)
         changes = {name: getattr(size_settings, name) for name in stated_names}
         return msgspec.structs.replace(self.settings, **changes)
 

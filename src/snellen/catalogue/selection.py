@@ -15,7 +15,7 @@ from snellen.errors import DataError, UnknownNameError
 _PLAIN_NAME = re.compile(r"[\w.+-]+")
 """A name without its suite, which is neither a glob nor a part of a suite."""
 _SPLIT_NAMES = {"validation": "val", "mini": "testmini"}
-"""Other harnesses' abbreviations of splits."""
+"""How the catalogue calls splits, by the names that other harnesses have for them."""
 MAX_MEMBERS_SHOWN = 4
 MAX_SUGGESTIONS = 3
 
@@ -23,9 +23,10 @@ MAX_SUGGESTIONS = 3
 def suites() -> dict[str, tuple[BenchmarkSpec, ...]]:
     """Return the benchmarks of each suite, by its name."""
     catalogue = entries()
-    return {
-        suite: tuple(catalogue[name] for name in names) for suite, names in suite_members().items()
-    }
+    benchmarks_of_suite: dict[str, tuple[BenchmarkSpec, ...]] = {}
+    for suite, names in suite_members().items():
+        benchmarks_of_suite[suite] = tuple(catalogue[name] for name in names)
+    return benchmarks_of_suite
 
 
 def suite_members() -> Mapping[str, Sequence[str]]:
@@ -82,14 +83,16 @@ def aliases() -> Mapping[str, tuple[str, ...]]:
     """Return the benchmarks that other harnesses call by another name, by that name.
 
     Only the letters and digits of the other name are kept, as `_letters` returns them, so that case and punctuation do
-    not matter.
+    not matter. For example `hrbench` gives `modern/hr-bench-4k` and `modern/hr-bench-8k`.
     """
-    by_letters: dict[str, tuple[str, ...]] = {}
+    benchmarks_by_letters: dict[str, tuple[str, ...]] = {}
     for suite in suite_facts().values():
-        for alias, meant in suite.aliases.items():
-            short_names = (meant,) if isinstance(meant, str) else meant
-            by_letters[_letters(alias)] = tuple(f"{suite.name}/{name}" for name in short_names)
-    return by_letters
+        for alias, short_names in suite.aliases.items():
+            if isinstance(short_names, str):
+                short_names = (short_names,)
+            full_names = tuple(f"{suite.name}/{short_name}" for short_name in short_names)
+            benchmarks_by_letters[_letters(alias)] = full_names
+    return benchmarks_by_letters
 
 
 def unknown_benchmark(pattern: str, alternatives: Iterable[str] = ()) -> UnknownNameError:
@@ -126,13 +129,13 @@ def unknown_benchmark(pattern: str, alternatives: Iterable[str] = ()) -> Unknown
 
 
 def _words(name: str) -> list[str]:
-    """Return the words of a name. MMBench_DEV_EN and mmbench_dev_en have those of mmbench/dev-en, refcoco+ of refcoco-plus."""
+    """Return the words of a name in lower case: mmbench, dev, en for MMBench_DEV_EN, and refcoco, plus for refcoco+."""
     spelled_out = name.casefold().replace("+", "-plus-")
     return re.split(r"[^a-z0-9]+", spelled_out)
 
 
 def _letters(name: str) -> str:
-    """Return the letters and digits of a name. MMVet, mm_vet and mm-vet have the same."""
+    """Return the letters and digits of a name in lower case: `mmvet` for MMVet, mm_vet and mm-vet."""
     return "".join(_words(name))
 
 
@@ -154,18 +157,21 @@ def _by_first_words(pattern: str) -> Iterator[tuple[str, list[str]]]:
         letters = _letters(_short_name(name))
         names_by_letters.setdefault(letters, []).append(name)
     words = _words(pattern)
-    for count in range(len(words), 0, -1):
-        first_words = "".join(words[:count])
-        further_words = "".join(words[count:])
-        names = names_by_letters.get(first_words)
+    for n_first_words in range(len(words), 0, -1):
+        short_name = "".join(words[:n_first_words])
+        further_words = "".join(words[n_first_words:])
+        names = names_by_letters.get(short_name)
         if names:
             yield further_words, names
 
 
 def _claimed(names: Sequence[str]) -> list[str]:
-    """Return those of several benchmarks with one short name whose suites claim it (`Suite.short_names`).
+    """Return which of several benchmarks a short name means: those whose suite sets `short_names = true`.
 
-    A single benchmark is returned whether its suite claims short names or not.
+    A single benchmark is returned in any case.
+
+    Args:
+        names: Benchmarks of different suites that have the same short name.
     """
     if len(names) < 2:
         return list(names)
@@ -205,28 +211,36 @@ def _with_name_and_split(pattern: str) -> str:
 
 
 def _usual_split(split: str) -> str:
+    """Return a split as the catalogue calls it: `val` for `validation`."""
     return _SPLIT_NAMES.get(split, split)
 
 
 def _suite_part(suite: str, part: str) -> tuple[BenchmarkSpec, ...]:
-    """Return the benchmarks of a part of a suite: a part that the suite names, an ability dimension, or a task."""
+    """Return the benchmarks of a part of a suite, such as `eyechart:spatial`.
+
+    A part is a name that the suite declares, which stands for the benchmarks that none of some models was trained on;
+    or a dimension (ability) or a task, which stands for its benchmarks. Upper and lower case are the same.
+
+    Raises:
+        UnknownNameError: The suite has no such part. The message suggests a similar one.
+    """
     members = [entries()[name] for name in suite_members()[suite]]
     folded_part = part.casefold()
-    named_parts = suite_facts()[suite].parts if suite in suite_facts() else {}
-    named_part = named_parts.get(folded_part)
-    if named_part:
-        seen = benchmarks_seen(members, named_part.held_out_for)
-        excluded = {seen_benchmark.benchmark for seen_benchmark in seen}
-        return tuple(spec for spec in members if spec.name not in excluded)
+    declared_parts = suite_facts()[suite].parts if suite in suite_facts() else {}
+    declared_part = declared_parts.get(folded_part)
+    if declared_part:
+        seen_benchmarks = benchmarks_seen(members, declared_part.held_out_for)
+        seen_names = {seen_benchmark.benchmark for seen_benchmark in seen_benchmarks}
+        return tuple(spec for spec in members if spec.name not in seen_names)
 
-    matches = []
-    known_parts: dict[str, None] = {}
+    matches: list[BenchmarkSpec] = []
+    known_parts: list[str] = []
     for spec in members:
-        own_parts = (spec.dimension.casefold(), spec.task.casefold())
-        if folded_part in own_parts:
+        parts_of_benchmark = (spec.dimension.casefold(), spec.task.casefold())
+        if folded_part in parts_of_benchmark:
             matches.append(spec)
-        known_parts.update(dict.fromkeys(name for name in own_parts if name))
+        known_parts.extend(name for name in parts_of_benchmark if name)
     if not matches:
-        known_parts.update(dict.fromkeys(named_parts))
-        raise registry.unknown_name(f"part of the suite {suite}", part, known_parts)
+        known_parts.extend(declared_parts)
+        raise registry.unknown_name(f"part of the suite {suite}", part, set(known_parts))
     return tuple(matches)

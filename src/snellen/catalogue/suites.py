@@ -139,6 +139,7 @@ class Suite(DefaultProtocols, frozen=True, kw_only=True, forbid_unknown_fields=T
     """`[hooks.GROUP]`: names with what they stand for, `name = "module:attribute"`, as below."""
 
     def protocols_for(self, task: str) -> DefaultProtocols:
+        """Return the default protocols of a task: those of `[tasks.TASK]`, or of the suite if the task has none."""
         return self.tasks.get(task, self)
 
 
@@ -146,8 +147,10 @@ def parse_suite(text: str, where: str) -> Suite:
     """Parse the description of a suite. Raises DataError, which names the file and a wrong or unknown field."""
     content = parse_toml(text, where)
     hooks = content.get("hooks", {})
-    if isinstance(hooks, dict) and (strange := set(hooks) - set(HOOK_GROUPS)):
-        raise DataError(f"{where}: {unknown_name('group of hooks', min(strange), HOOK_GROUPS)}")
+    unknown_groups = set(hooks) - set(HOOK_GROUPS) if isinstance(hooks, dict) else set()
+    if unknown_groups:
+        group = min(unknown_groups)
+        raise DataError(f"{where}: {unknown_name('group of hooks', group, HOOK_GROUPS)}")
     suite = converted(content, Suite, where)
     if suite.dimensions and suite.taxonomy:
         raise DataError(
@@ -273,9 +276,16 @@ class Importer(Struct, frozen=True, kw_only=True):
 def params_with(
     params: dict[str, Any], *, answers: str | Path | None, lenient: bool
 ) -> dict[str, Any]:
-    """Return the parameters of a table reader, with the user's settings added."""
-    return {
-        **params,
-        **({"answers": str(answers)} if answers else {}),
-        **({"lenient": True} if lenient else {}),
-    }
+    """Return the parameters of a table reader, with the user's settings added.
+
+    Args:
+        params: The parameters in the entry.
+        answers: A separate file of answers, if the user gives one.
+        lenient: Whether to skip wrong rows. If it is false, the parameter is left as it is in the entry.
+    """
+    params = dict(params)
+    if answers:
+        params["answers"] = str(answers)
+    if lenient:
+        params["lenient"] = True
+    return params
