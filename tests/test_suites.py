@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 import small
 from snellen.api import evaluate
 from snellen.building.benchmark import Benchmark
-from snellen.catalogue import suites
+from snellen.catalogue import declared_file, suites
 from snellen.errors import UnknownNameError
 from snellen.runs.run_folder import read_manifest
 
@@ -83,3 +84,19 @@ def test_an_unknown_part_of_a_suite_is_met_with_its_parts(tmp_path: Path) -> Non
         UnknownNameError, match="unknown part of the suite reform-eval 'cgg'; did you mean cg"
     ):
         evaluate("snellen:oracle", "reform-eval:cgg", runs=tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["study", "analysis"])
+def test_a_name_that_several_suites_have_is_called_what_it_names(
+    kind: Literal["study", "analysis"], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for suite in ("first", "second"):
+        folder = tmp_path / suite / ("studies" if kind == "study" else "analyses")
+        folder.mkdir(parents=True)
+        (tmp_path / suite / "suite.toml").write_text(f'name = "{suite}"\ntitle = "A suite"\n')
+        (folder / "mine.toml").write_text("")
+    monkeypatch.setenv("SNELLEN_SUITES", str(tmp_path))
+    with pytest.raises(
+        UnknownNameError, match=f"the {kind} mine is in several suites; use one of first/mine, sec"
+    ):
+        declared_file(kind, "mine")

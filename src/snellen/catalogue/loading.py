@@ -280,7 +280,7 @@ def declared_file(kind: Literal["study", "analysis"], name: str) -> DeclaredFile
         matches = [full_name for full_name in files if full_name.rpartition("/")[2] == name]
     if len(matches) > 1:
         raise UnknownNameError(
-            f"several suites have a benchmark {name}; use one of {', '.join(matches)}"
+            f"the {kind} {name} is in several suites; use one of {', '.join(matches)}"
         )
     if not matches:
         raise registry.unknown_name(kind, name, files)
