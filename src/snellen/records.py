@@ -158,6 +158,8 @@ class Answer(Struct, frozen=True, gc=False, omit_defaults=True):
     """Tags of the sample that tell something of its answers; what was scored is grouped by them as by the sample's."""
     candidates: tuple[str, ...] = ()
     """Answers published beside an open question, the right one among them, in the file's order."""
+    judge_notes: dict[str, tuple[str, ...]] = {}
+    """Texts for the prompt of a judge by name, such as the key steps of a solution. No model is shown them."""
 
 
 class ItemDecision(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -155,6 +155,7 @@ class DraftChecker:
                     question.relevance,
                     draft.answer_tags,
                     question.candidates,
+                    draft.judge_notes,
                 )
             )
         return sample, answers

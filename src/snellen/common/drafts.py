@@ -194,6 +194,8 @@ class Draft(Struct, frozen=True):
     """Tags that do not reveal the answer. Protocols, runs and pages can use them."""
     answer_tags: dict[str, str] = {}
     """Tags that equal the answer or follow from it. Only scoring can use them."""
+    judge_notes: dict[str, tuple[str, ...]] = {}
+    """Texts for the prompt of a judge by name. They are stored with the answers."""
     replies: tuple[str, ...] = ()
     """The published history of a dialogue, one reply per round."""
     rows: tuple[RowRef, ...] = ()

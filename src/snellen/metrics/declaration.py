@@ -222,6 +222,8 @@ class Metric(Struct, frozen=True, kw_only=True):
 
     computed_over: ClassVar[MetricInput] = "derived"
     """The input of the metric. `derived`: other numbers; such a metric is always reported."""
+    needs_replies: ClassVar[bool] = False
+    """Whether it needs the text of replies to questions with options. Otherwise only the chosen option is kept."""
     description: str
     rows: tuple[MetricRow, ...]
     by_answer: bool = False

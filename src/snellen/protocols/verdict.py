@@ -341,13 +341,19 @@ class JudgedMarking(JudgeTask, frozen=True, kw_only=True):
     """The lowest and the highest mark."""
     decimals: bool = False
     """Whether a mark may lie between whole numbers, such as 7.5. A judge held to valid verdicts has whole ones."""
+    slots: dict[str, str] = {}
+    """Texts of further slots of the prompt."""
 
     def start(self) -> Deliberation:
         """Yield the judge's requests, and return its verdict. Its value is the mark."""
         judge_texts = judge_prompt(self.version)
         numbered = {f"gold_{number}": gold for number, gold in enumerate(self.reference_answers, 1)}
         text = judge_texts.fill(
-            self.reply, question=self.question.strip(), gold=self._gold(), **numbered
+            self.reply,
+            question=self.question.strip(),
+            gold=self._gold(),
+            **numbered,
+            **self.slots,
         )
         if judge_texts.marks:
             return ask_for_verdict(
@@ -435,7 +441,7 @@ def read_mark_word(text: str, marks: Mapping[str, int]) -> Verdict | None:
 
 
 def mark_behind(text: str, words: str) -> str:
-    """Return the number that follows some words, such as `Rating:`, in a judge's reply, as a text.
+    """Return the number that follows some words, such as `Rating:`, in a judge's reply, as a text: `4` or `4/5`.
 
     If the words occur several times, the first occurrence with a number after it counts. The whole reply is returned if
     there is none, or if `words` is empty.
@@ -446,7 +452,8 @@ def mark_behind(text: str, words: str) -> str:
     """
     if not words:
         return text
-    match = re.search(re.escape(words) + r"\s*(\d+)", text)
+    # A number with decimals is not cut off: 7.5 is not the mark 7.
+    match = re.search(re.escape(words) + r"\s*(\d+(?:\s*/\s*\d+)?)(?!\.?\d)", text)
     return match[1] if match else text
 
 

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.extraction.thoughts import split_thoughts
 from snellen.metrics.questions import AnswerSequence
 from snellen.protocols.base import (
     Conclude,
@@ -172,6 +173,8 @@ class ReadingRules(Struct, frozen=True):
     """Reads the text of a reply."""
     rule: LikelihoodRule
     """Ranks options by log-likelihood."""
+    keeps_replies: bool = False
+    """Whether a prediction of an option keeps the text of the reply, for metrics that need it."""
 
 
 class JournalIndex(Struct, frozen=True):
@@ -350,6 +353,9 @@ class PartReader:
             rules.rule,
             self._baselines.scores_for(exchange),
         )
+        if rules.keeps_replies and prediction.text is None and prediction.error is None:
+            reply = split_thoughts(exchange.response.text or "").answer
+            prediction = replace(prediction, text=reply)
         prediction = shared.share(prediction, sample)
         key = (prediction.protocol, sample.id, request.variant.turn)
         prediction_by_variant = part.predictions.setdefault(key, {})

@@ -44,9 +44,18 @@ Reduce = Callable[[list[list[Verdict]]], "dict[str, float] | Unscored"]
 NO_JUDGE = Unscored("no judge", "score with --judge MODEL (judge=MODEL)")
 
 
+PromptSlots = Callable[[AskedQuestion], Mapping[str, str]]
+"""Function of a question that returns the texts of further slots of the judge's prompt."""
+
+
 def question_as_asked(question: AskedQuestion) -> str:
     """Return the text of a question as the model was asked it."""
     return question.turn.question
+
+
+def no_slots(question: AskedQuestion) -> Mapping[str, str]:
+    """Return no texts: the prompt has only the usual slots."""
+    return {}
 
 
 class JudgedMetric(Metric, frozen=True, kw_only=True):
@@ -61,6 +70,8 @@ class JudgedMetric(Metric, frozen=True, kw_only=True):
     """Lowest and highest mark."""
     shown_question: ShownQuestion = question_as_asked
     """The question as a judge sees it."""
+    slots: PromptSlots = no_slots
+    """Further texts in the judge's prompt."""
 
     def score(self, questions: Sequence[AskedQuestion], context: ScoringContext) -> MetricScores:
         """Score the open questions by judge models. Questions without a reply are not sent to them."""
@@ -89,7 +100,12 @@ class JudgedMetric(Metric, frozen=True, kw_only=True):
             ModelError, ErrorBudgetError, StoreError: As `JudgeEnsemble.verdicts`.
         """
         verdicts = verdicts_on_questions(
-            questions, panel, self.versions, self.scale, shown_question=self.shown_question
+            questions,
+            panel,
+            self.versions,
+            self.scale,
+            shown_question=self.shown_question,
+            slots=self.slots,
         )
         values_by_row: dict[str, list[Value]] = {row: [] for row in self.names}
         for verdicts_on_question in verdicts:
@@ -161,6 +177,7 @@ def verdicts_on_questions(
     *,
     decimals: bool = False,
     shown_question: ShownQuestion = question_as_asked,
+    slots: PromptSlots = no_slots,
 ) -> list[list[list[Verdict]]]:
     """Ask judge models to mark the replies to some questions.
 
@@ -171,6 +188,7 @@ def verdicts_on_questions(
         scale: Lowest and highest mark.
         decimals: Whether a mark may lie between whole numbers.
         shown_question: The text of a question as a judge sees it.
+        slots: Texts of further slots of the prompt, by question.
 
     Returns:
         For each question and presentation of it, the verdicts: those of all judges with the first version of the
@@ -196,6 +214,7 @@ def verdicts_on_questions(
                     decimals=decimals,
                     max_new_tokens=panel.spec.max_tokens,
                     structured=panel.spec.structured,
+                    slots=dict(slots(question)),
                 )
                 tasks.append(task)
                 positions.append((question_index, presentation_index))

@@ -368,11 +368,15 @@ def _scorable(
         answers, applied = corrected_answers(errata, opened.samples(use.selection), answers)
         n_corrected = sum(correction.outcome == "corrected" for correction in applied)
     spec = spec_by_rules(opened.spec, rules)
+    needs_replies = any(
+        find_metric(name).needs_replies for name in _metrics_of(spec, scoring.metrics)
+    )
+    reading = replace(_reading(opened.spec, scoring, rules), keeps_replies=needs_replies)
     samples = with_answer_tags(opened.samples(use.selection), answers)
     return _Scorable(
         spec,
         rules,
-        _reading(opened.spec, scoring, rules),
+        reading,
         tuple(parse_protocol(text) for text in use.protocols or manifest.protocols),
         samples,
         answers,

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -17,6 +17,7 @@ from msgspec import Struct
 from snellen import registry
 from snellen.errors import DataError, UnknownNameError
 from snellen.extraction.final_answer import find_final_answer
+from snellen.extraction.thoughts import split_thoughts
 
 MAX_REPLY_LENGTH = 2000
 """Characters of a reply that a judge sees; of a longer reply it sees the beginning and the end."""
@@ -33,6 +34,8 @@ class JudgePrompt(Struct, frozen=True, forbid_unknown_fields=True):
     - `gold_words` has words of a correct answer that the prompt writes in another way: `{"<AND>": " <AND> "}`.
     - `field` is the field with the verdict if the judge replies with a JSON object; empty if it replies with a text.
     - `after` has the words before the mark, such as `Rating:`, if the judge explains its mark first.
+    - `shows` says how much of a reply the judge sees: the `ends` of its final answer, where that is long, or the
+      whole `answer`, without the thoughts before it.
     - `max_new_tokens` is the least length that a reply needs. The judge's settings may allow more.
 
     Examples:
@@ -48,6 +51,7 @@ class JudgePrompt(Struct, frozen=True, forbid_unknown_fields=True):
     gold_words: dict[str, str] = {}
     field: str = ""
     after: str = ""
+    shows: Literal["ends", "answer"] = "ends"
     max_new_tokens: int = 0
 
     @property
@@ -62,8 +66,16 @@ class JudgePrompt(Struct, frozen=True, forbid_unknown_fields=True):
 
     def fill(self, reply: str, **slots: str) -> str:
         """Return the text with its slots filled."""
-        reply_text = quoted(reply) if self.quotes else shortened(reply)
-        return fill_slots(self.text, {**slots, "reply": reply_text})
+        shown = self._shown_part(reply)
+        if self.quotes:
+            shown = quoted(shown)
+        return fill_slots(self.text, {**slots, "reply": shown})
+
+    def _shown_part(self, reply: str) -> str:
+        """Return the part of a reply that the judge sees."""
+        if self.shows == "answer":
+            return split_thoughts(reply).answer.strip()
+        return shortened(reply)
 
     def remind(self, **slots: str) -> str:
         return fill_slots(self.ask_again, slots)
@@ -120,8 +132,8 @@ def shortened(reply: str) -> str:
 
 
 def quoted(reply: str) -> str:
-    """Return the shortened reply as a JSON string without angle brackets, so that it cannot close its tag."""
-    encoded = json.dumps(shortened(reply), ensure_ascii=False)
+    """Return a reply as a JSON string without angle brackets, so that it cannot close its tag."""
+    encoded = json.dumps(reply, ensure_ascii=False)
     return encoded.replace("<", "\\u003c").replace(">", "\\u003e")
 
 

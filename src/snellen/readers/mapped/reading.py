@@ -328,6 +328,10 @@ class Mapping(Question, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A template for each tag that would give the answer away, and is therefore stored with the
     answers.
     """
+    judge_notes: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    """Templates for each note that only a judge is shown, such as the key steps of a solution; a template that is a
+    single field takes all items of its list.
+    """
     stratum: str = ""
 
 
@@ -444,6 +448,9 @@ class _Reading:
         self._stratum = Template(mapping.stratum, fields)
         self._tags = _tag_templates(mapping.tags, fields)
         self._answer_tags = _tag_templates(mapping.answer_tags, fields)
+        self._judge_notes: dict[str, list[Template]] = {}
+        for name, texts in mapping.judge_notes.items():
+            self._judge_notes[name] = [Template(text, fields) for text in texts]
         self._once = Template(mapping.once, fields) if mapping.once else None
         self._counted = Template(mapping.number[0], fields, needed=True) if mapping.number else None
         self._repeat: list[dict[str, Template]] = []
@@ -596,6 +603,7 @@ class _Reading:
             group=self._group.fill(record),
             tags=_fill_tags(self._tags, record),
             answer_tags=_fill_tags(self._answer_tags, record),
+            judge_notes=_fill_notes(self._judge_notes, record),
             stratum=self._stratum.fill(record),
         )
 
@@ -607,6 +615,18 @@ def _tag_templates(tags: dict[str, str], fields: Fields) -> list[tuple[str, Temp
 def _fill_tags(tags: list[tuple[str, Template]], record: Record) -> dict[str, str]:
     """Return the tags of a record by name, without those whose text is empty."""
     return {name: text for name, tag in tags if (text := tag.fill(record))}
+
+
+def _fill_notes(notes: dict[str, list[Template]], record: Record) -> dict[str, tuple[str, ...]]:
+    """Return the notes of a record by name, without empty texts and without notes that have no other texts."""
+    filled: dict[str, tuple[str, ...]] = {}
+    for name, templates in notes.items():
+        texts: list[str] = []
+        for template in templates:
+            texts.extend(text for text in template.fill_all(record) if text.strip())
+        if texts:
+            filled[name] = tuple(texts)
+    return filled
 
 
 def _records_by_position(record: Record, names: tuple[str, ...]) -> Iterator[Record]:

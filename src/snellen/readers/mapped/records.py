@@ -4,7 +4,8 @@ The schema of a record, declared in an entry's TOML in the shape of the record, 
 
 `"text"`, `"integer"`, `"number"`, `"flag"`, `"id"` (text or integer), `"texts"` (one or a list), `"red|green"` (one of
 these). A trailing `?` marks a field that may be missing, null or empty. `["text"]` is a list, `["text", "?"]` an
-optional one, `["text", "text"]` a pair, a table a nested object, `[{...}]` a list of objects.
+optional one, `["text", "text"]` a pair, a table a nested object, which the key `"?"` makes optional, `[{...}]` a list
+of objects.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ Fields = dict[str, Any]
 """The fields of a record by name, each with its type: a word such as `"text"` or `"integer?"`
 (optional), a list such as `["text"]`, or a table of fields for a nested object.
 """
+OPTIONAL = "?"
+"""Marks a field that may be missing, null or empty: the end of a word, the last item of a list, a key of a table."""
 _WORDS: dict[str, Any] = {
     "text": str,
     "integer": int,
@@ -70,7 +73,8 @@ def _declared_type(declared: Any, field: str) -> tuple[Any, bool]:
     """
     match declared:
         case dict():
-            return record_type(declared, field), False
+            nested = {name: kind for name, kind in declared.items() if name != OPTIONAL}
+            return record_type(nested, field), OPTIONAL in declared
         case [*kinds, "?"]:
             return _declared_type(kinds, field)[0], True
         case [item]:
@@ -146,9 +150,11 @@ def required_names(fields: Fields) -> Iterator[str]:
 
 def _is_optional(declared: Any) -> bool:
     """Return whether a type is declared as optional, such as `"text?"` or `["text", "?"]`."""
+    if isinstance(declared, dict):
+        return OPTIONAL in declared
     if isinstance(declared, list):
-        return declared[-1:] == ["?"]
-    return isinstance(declared, str) and declared.endswith("?")
+        return declared[-1:] == [OPTIONAL]
+    return isinstance(declared, str) and declared.endswith(OPTIONAL)
 
 
 def record_converter(fields: Fields) -> Callable[[Mapping[str, Any], str], Record]:
