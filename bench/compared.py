@@ -41,7 +41,15 @@ from parity_groups import group_rows
 from real_sources import Clone
 from snellen.catalogue import BenchmarkSpec, entries
 from snellen.metrics import boxes, numbers, ocr, vqa
-from snellen.suites.modern import clicks, masks, moments, short_answers, words_read
+from snellen.protocols.verdict import mark_behind, read_number
+from snellen.suites.modern import (
+    clicks,
+    masks,
+    moments,
+    reasoning_quality,
+    short_answers,
+    words_read,
+)
 from snellen.suites.modern.charts import chartqapro_right
 from snellen.suites.modern.long_documents import document_score
 from snellen.suites.modern.metrics import (
@@ -598,6 +606,130 @@ def yes_or_no_of_the_kit(theirs: Any, rng: random.Random) -> Pair:
     )
 
 
+STEP_TYPES = ("logical inference", "image description", "image caption", "background information")
+JUDGMENTS = ("Match", "Reasonable", "Wrong", "N/A")
+
+
+NOTHING = -1.0
+"""Stands for a reply of a judge without a verdict, which both sides leave out."""
+
+
+def dressed(steps: Sequence[Mapping[str, Any]], rng: random.Random) -> str:
+    """A judge's list of steps as judges write it: alone, fenced, after a sentence, with a comma too many, or cut off."""
+    text = json.dumps(steps)
+    form = rng.randrange(6)
+    if form == 1:
+        return f"```json\n{json.dumps(steps, indent=2)}\n```"
+    if form == 2:
+        return f"Here are the steps: {text}"
+    if form == 3 and len(text) > 4:
+        return f"{text[:-2]},}}]"
+    if form == 4 and rng.random() < 0.5:
+        return "I cannot judge this."
+    if form == 5:
+        return f"{text}\nAll steps are judged."
+    return text
+
+
+def steps_of_solutions(theirs: Any, rng: random.Random) -> Pair:
+    """Precision of the steps of a solution."""
+    conclusions = ("x is 2", "the box is red", "so [0, 1] holds", "B")
+    steps = [
+        {
+            "step_type": rng.choice(STEP_TYPES),
+            "conclusion": rng.choice(conclusions),
+            "judgment": rng.choice(JUDGMENTS),
+        }
+        for _ in range(rng.randint(0, 8))
+    ]
+    reply = dressed(steps, rng)
+
+    def by_them() -> float:
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump({"index": 1, "valid_outputs": reply}, file)
+            file.flush()
+            return theirs.analyze_precision(file.name).get("precision", NOTHING)
+
+    def by_us() -> float:
+        marked = reasoning_quality.marked_steps(reply)
+        precision = reasoning_quality.precision_of(marked) if marked else None
+        return NOTHING if precision is None else precision
+
+    return reply, attempt(by_them), attempt(by_us)
+
+
+def key_steps_of_solutions(theirs: Any, rng: random.Random) -> Pair:
+    """Recall of the key steps of one to four solutions."""
+    solutions: dict[str, dict[str, list[str]] | None] = {}
+    sizes = []
+    for number in range(1, 5):
+        n_conclusions = rng.randint(1, 3) if number == 1 else rng.randint(0, 2)
+        n_captions = rng.randint(0, 2)
+        solutions[f"solution{number}"] = {
+            "logical_conclusion": ["x"] * n_conclusions + [""],
+            "image_caption": ["y"] * n_captions,
+        }
+        sizes.append(n_conclusions + n_captions)
+    judged = max(0, sum(sizes) - rng.choice([0, 0, 0, 1]))
+    steps = [
+        {"step_index": index, "judgment": rng.choice(["Matched", "Unmatched"])}
+        for index in range(judged)
+    ]
+    reply = dressed(steps, rng)
+
+    def by_them() -> float:
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump({"index": 1, "valid_outputs": reply, "key_annotation_steps": solutions}, file)
+            file.flush()
+            return theirs.analyze_recall(file.name).get("recall", NOTHING)
+
+    def by_us() -> float:
+        marked = reasoning_quality.marked_steps(reply)
+        if not marked:
+            return NOTHING
+        return reasoning_quality.recall_of(marked, [size for size in sizes if size])
+
+    return f"{reply} / {sizes}", attempt(by_them), attempt(by_us)
+
+
+def points_for_components(theirs: Any, rng: random.Random) -> Pair:
+    """The total in a reply of MIA-Bench's judge."""
+    weights = rng.choice([[10], [6, 4], [4, 3, 3], [4, 2, 2, 2], [2, 2, 2, 2, 2]])
+    points = [rng.randint(0, weight) for weight in weights]
+    parts = [
+        f"score of component {number}: {point}/{weight}"
+        for number, (point, weight) in enumerate(zip(points, weights, strict=True), 1)
+    ]
+    total = f"total score: {sum(points)}/10"
+    form = rng.randrange(4)
+    reply = f"{', '.join([*parts, total])}."
+    if form == 1:
+        reply += " The reply names two colours, and 3 are asked for."
+    if form == 2:
+        reply = f"{', '.join([*parts, 'total score: 7.5/10'])}. It is mixed."
+    if form == 3:
+        reply = f"The reply is good. {reply}"
+    kinds = [f"kind {number}" for number in range(len(weights))]
+
+    def by_us() -> float:
+        verdict = read_number(mark_behind(reply, "total score:"), 0, 10)
+        assert verdict is not None and verdict.value is not None
+        return verdict.value / 10
+
+    return (
+        reply,
+        attempt(lambda: theirs.process_rawscore(kinds, reply)["total_score"]),
+        attempt(by_us),
+    )
+
+
+def repaired_json(text: str) -> str:
+    """JSON with its faults mended, by the package that MME-CoT's makers use."""
+    from json_repair import repair_json
+
+    return repair_json(text)
+
+
 def anls_score(prediction: str, gold_labels: Sequence[str], threshold: float) -> float:
     """ANLS as the package of this name on PyPI computes it, which ChartQAPro's makers use."""
     assert threshold == 0.5
@@ -607,6 +739,7 @@ def anls_score(prediction: str, gold_labels: Sequence[str], threshold: float) ->
 READS_MORE = (
     "the standard reader takes more forms of replies and guesses less (docs/evidence/parity.md)"
 )
+MME_COT_IMPORTS = {"repair_json": repaired_json, "load_dataset": lambda name: {"test": ()}}
 COMPARISONS = (
     Comparison(("charades-sta",), LMMS, f"{TASKS}/charades_sta/utils.py", moments_of_clips, "of a sentence without a dash, `-` or `to` between its times, one time is read there"),
     Comparison(("refspatial-location", "refspatial-placement", "refspatial-unseen"), LMMS, f"{TASKS}/refspatial/utils.py", points_in_masks),
@@ -625,6 +758,9 @@ COMPARISONS = (
     Comparison(("chartqapro",), "vis-nlp/ChartQAPro", "evaluate_predictions.py", items_of_charts, given={"anls_score": anls_score}),
     Comparison(("ocrbench",), LMMS, f"{TASKS}/ocrbench/utils.py", texts_of_first_ocrbench, "full-width signs are folded there, which the published script does not"),
     Comparison(("hallusionbench",), KIT, "vlmeval/dataset/utils/yorn.py", yes_or_no_of_the_kit, READS_MORE, borrowed={"process_punctuation": "vlmeval/smp/misc.py"}),
+    Comparison(("mme-cot",), "CaraJ7/MME-CoT", "final_score/precision.py", steps_of_solutions, given=MME_COT_IMPORTS),
+    Comparison(("mme-cot",), "CaraJ7/MME-CoT", "final_score/recall.py", key_steps_of_solutions, given=MME_COT_IMPORTS),
+    Comparison(("mia-bench",), LMMS, f"{TASKS}/mia_bench/utils.py", points_for_components, "a total with decimals is no mark in the makers' notebook and here, where the judge is asked again; there the mean of the components counts"),
     Comparison(("websrc",), LMMS, f"{TASKS}/websrc/utils.py", words_on_web_pages),
     Comparison(("zerobench",), KIT, "vlmeval/dataset/image_vqa.py", answers_in_braces, given={"load": lambda frame: frame}),
     Comparison(("gqa",), LMMS, "lmms_eval/api/metrics.py", words_of_gqa, "all punctuation is left out there, here a final full stop and blanks at the ends, as in LLaVA's converter"),
@@ -709,7 +845,6 @@ def compared_groups(clones: Path) -> dict[str, str]:
 OWN_RULE = {
     "activitynet-qa": "model cards print a judge's score",
     "mathverse": "a judge marks replies there",
-    "mme-cot": "a judge marks each step of a reply there",
     "spatialsense": "the authors train a classifier and ask nothing in words",
     "vstar": "the makers rank options by likelihood in their code",
 }
@@ -725,10 +860,10 @@ def statuses(
     outcomes: Sequence[Outcome], groups: Mapping[str, str]
 ) -> Iterator[tuple[float, str, str, str]]:
     """For each entry: how good its evidence is (higher is better), its name, the kind of evidence, and what it is."""
-    compared: dict[str, Outcome] = {}
+    compared: dict[str, list[Outcome]] = defaultdict(list)
     for outcome in outcomes:
         for short in outcome.comparison.entries:
-            compared[short] = outcome
+            compared[short].append(outcome)
     suite = [spec for spec in entries().values() if spec.suite == "modern"]
     with_evidence: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for spec in suite:
@@ -741,9 +876,9 @@ def statuses(
         texts = []
         share = 0.0
         if spec.short in compared:
-            outcome = compared[spec.short]
-            texts.append(outcome.text)
-            share = outcome.equal / outcome.cases
+            of_entry = compared[spec.short]
+            texts += [outcome.text for outcome in of_entry]
+            share = min(outcome.equal / outcome.cases for outcome in of_entry)
         if spec.short in ONCE:
             texts.append(ONCE[spec.short])
             share = 1.0

@@ -287,6 +287,44 @@ def charxiv(number: int) -> Row:
     }
 
 
+STEPS = pa.struct([("logical_conclusion", TEXTS), ("image_caption", TEXTS)])
+MME_COT_COLUMNS = {
+    **columns("index question answer question_type category"),
+    **columns("A B C D E F G H I J K L"),
+    "key_annotation_steps": pa.struct([(f"solution{number}", STEPS) for number in range(1, 5)]),
+    "reference_caption": TEXTS,
+    "image": TEXTS,
+}
+
+
+def mme_cot(number: int) -> Row:
+    """Options in columns of their own for every second question; the last two ask what is visible."""
+    has_options = number % 2 == 0
+    is_reasoning = number < 4
+    first = {
+        "logical_conclusion": [f"It is a {ANIMALS[number]}.", ""],
+        "image_caption": ["It has fur."],
+    }
+    second = {"logical_conclusion": ["It barks."], "image_caption": [""]}
+    return {
+        "index": str(number),
+        "question": f"<image>{ask(number)}",
+        **dict.fromkeys("EFGHIJKL"),
+        **{letter: ANIMALS[place] if has_options else None for place, letter in enumerate("ABCD")},
+        "answer": "ABCD"[number % 4] if has_options else ANIMALS[number],
+        "question_type": "Reasoning" if is_reasoning else "Perception",
+        "category": "Logic",
+        "key_annotation_steps": {
+            "solution1": first if is_reasoning else None,
+            "solution2": second if number == 1 else None,
+            "solution3": None,
+            "solution4": None,
+        },
+        "reference_caption": ["Image 1: an animal."] if is_reasoning else [""],
+        "image": [base64_image(10 * number)],
+    }
+
+
 PICTURED = {"image": PICTURE}
 AI2D = Table(
     "data/test-00000-of-00001.parquet",
@@ -830,13 +868,8 @@ TABLES: dict[str, list[Table]] = {
     "mme-cot": [
         Table(
             "data/test-00000-of-00001.parquet",
-            {**columns("index question answer"), "image": TEXTS},
-            lambda n: {
-                "index": str(n),
-                "question": ask(n),
-                "answer": ANIMALS[n],
-                "image": [base64_image(10 * n + k) for k in range(1 + n % 2)],
-            },
+            MME_COT_COLUMNS,
+            mme_cot,
         )
     ],
     "charxiv-reasoning": [CHARXIV],
@@ -898,11 +931,18 @@ TABLES: dict[str, list[Table]] = {
     "mia-bench": [
         Table(
             "data/test-00000-of-00001.parquet",
-            {"instruction": TEXT, "num_of_component": pa.int32(), "components": TEXTS, **PICTURED},
+            {
+                "instruction": TEXT,
+                "num_of_component": pa.int32(),
+                "components": TEXTS,
+                "component_weight": pa.list_(pa.int64()),
+                **PICTURED,
+            },
             lambda n: {
                 "instruction": ask(n),
                 "num_of_component": n % 3 + 1,
                 "components": [f"Names a {ANIMALS[n]}.", *[f"Counts to {n}."] * (n % 3)],
+                "component_weight": [10 - 3 * (n % 3), *[3] * (n % 3)],
                 "image": shown(n),
             },
         )

@@ -338,6 +338,7 @@ def test_all_judged_metrics_say_what_they_are() -> None:
         "worldvqa",
         "llava_bench",
         "mia_bench",
+        "mme_cot",
         "mm_mt_bench",
     }
     for name, metric in judged.items():

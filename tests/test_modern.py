@@ -27,7 +27,14 @@ ROOT = Path(__file__).parents[1]
 SUITE = [spec for spec in entries().values() if spec.suite == "modern"]
 SPECS = {spec.short: spec for spec in SUITE if spec.short in modern_tables.TABLES}
 """Those whose metrics are not tested apart (test_modern_metrics.py)."""
-OPEN = {"mmmu": 1, "mmmu-test": 1, "realworldqa": 1, "mathverse": 2, "visualpuzzles": 1}
+OPEN = {
+    "mmmu": 1,
+    "mmmu-test": 1,
+    "realworldqa": 1,
+    "mathverse": 2,
+    "visualpuzzles": 1,
+    "mme-cot": 3,
+}
 """How many questions of a miniature have no options although most of its benchmark's do."""
 HIDDEN = {
     "st-vqa",

@@ -27,9 +27,10 @@ from snellen.protocols.verdict import (
     read_number,
 )
 from snellen.records import Request, Variant
+from snellen.suites.modern.reasoning_quality import marked_steps
 
 PARTS = re.compile(
-    r"^(?:Reference|First answer|Its components): (.+?)$.*<words>(.+?)</words>",
+    r"^(?:Reference|First answer): (.+?)$.*<words>(.+?)</words>",
     re.MULTILINE | re.DOTALL,
 )
 Mark = Callable[[str, str, str], str]
@@ -161,17 +162,124 @@ def test_vibe_evals_judge_explains_and_then_rates(tmp_path: Path) -> None:
     assert "[Ground Truth Response]\nIt is a cat at home.\n" in asked.prompts[0]
 
 
-def test_mia_benchs_judge_sees_the_components_of_an_instruction(tmp_path: Path) -> None:
-    marks = {"a": "10", "a pet": "4"}
-    asked = judged(
+def test_mia_benchs_judge_weighs_the_components_in_the_makers_words(tmp_path: Path) -> None:
+    said = {
+        "a": "score of component 1: 10/10, total score: 10/10. It names a cat.",
+        "a pet": "score of component 1: 2/7, score of component 2: 2/3, total score: 4/10. No cat.",
+    }
+    asked = published(
         "mia-bench",
-        "mia_bench",
+        r"The response is:' (.+)' You need to score",
         {"0": "a"},
-        lambda prompt, components, reply: marks[reply],
+        lambda parts: said[parts[1]],
         tmp_path,
     )
     assert asked.values == {"mia_bench": pytest.approx((1.0 + 5 * 0.4) / 6)}
-    assert 'Its components: "Names a cat."' in asked.prompts[0]
+    # evaluation.ipynb of the makers, generate_prompt, of one and of two components, with its signs.
+    one, two = (
+        next(prompt for prompt in asked.prompts if f"number {number}?" in prompt)
+        for number in (0, 1)
+    )
+    assert one == (
+        "Here is an instruction for a multimodal LLM: ' Which animal is number 0? You need to grade if the response "
+        "from the model follows each component of the instruction. The first component is:' Names a cat.' The "
+        "response is:' a' You need to score the response and be strict. The total score ranges from 0 to 10, depending "
+        "on if the response follows the instruction. The first component is worth 10 scores. List scores of each "
+        "component, and the total score in one sentence in this format: score of component 1: x/2, score of component "
+        "2: y/8, total score: z/10. Then explain your reasons.'"
+    )
+    assert (
+        "The first component is:' Names a dog.', and the second component is:' Counts to 1.' The"
+        in two
+    )
+    assert " The first and second component is each worth 7 and 3 scores. List scores" in two
+
+
+def test_a_benchmark_without_weights_has_no_score_of_mia_bench(tmp_path: Path) -> None:
+    table = tmp_path / "own.csv"
+    table.write_text("question,answer\nName the animal.,Names a cat.\n")
+    own = sn.build(table, to=tmp_path / "own", no_images=True)
+    sn.evaluate(sn.Scripted(lambda request: "a cat"), own, runs=tmp_path, name="asked")
+    judge = sn.Scripted(lambda request: "X", name="judge")
+    with pytest.raises(
+        sn.SnellenError, match=r"0 components and 0 weights; build modern/mia-bench again"
+    ):
+        sn.score(str(tmp_path / "asked"), metrics=["mia_bench"], judge=judge)
+
+
+def step(kind: str, judgment: str) -> dict[str, str]:
+    return {"step_type": kind, "premise": "x", "conclusion": "y", "judgment": judgment}
+
+
+INFERENCE = "logical inference"
+PRECISE = [
+    step("image description", "Wrong"),  # not counted, as by the makers' code
+    step(INFERENCE, "Match"),
+    step(INFERENCE, "Reasonable"),
+    step(INFERENCE, "Wrong"),
+    step("background information", "N/A"),
+]
+
+
+def test_mme_cots_judge_marks_the_steps_of_reasoning(tmp_path: Path) -> None:
+    def judge(text: str) -> str:
+        if "Key steps:" in text:
+            n_steps = text.count('"step_index"') - 1
+            judgments = ["Matched", *["Unmatched"] * (n_steps - 1)]
+            if "number 1?" in text:  # of two solutions, the second one has one step
+                judgments = ["Matched", "Unmatched", "Matched"]
+            steps = [
+                {"step_index": index, "judgment": judgment}
+                for index, judgment in enumerate(judgments)
+            ]
+            return json.dumps(steps)[:-2] + ",}]"  # with a comma too many
+        return f"```json\n{json.dumps(PRECISE)}\n```"
+
+    prompts: list[str] = []
+
+    def answer(request: Request) -> str:
+        text = request.messages[0].text
+        if "Ground truth:" not in text and "Key steps:" not in text:
+            return "X"
+        prompts.append(text)
+        return judge(text)
+
+    source = modern_tables.write("mme-cot", tmp_path / "hub")
+    built = build_benchmark(
+        entries()["modern/mme-cot"].from_hub(), source=source, to=tmp_path / "built"
+    )
+    model = sn.Scripted(lambda request: "<think>It barks.</think> It is a dog.")
+    sn.evaluate(model, str(built.folder), "vanilla", runs=tmp_path, name="asked")
+    scored = sn.score(
+        str(tmp_path / "asked"), metrics=["mme_cot"], judge=sn.Scripted(answer, name="judge")
+    )
+    # Of three inferences two are good; of the four questions of reasoning three have one of two key steps.
+    precision, recall = 2 / 3, (0.5 + 1.0 + 0.5 + 0.5) / 4
+    assert scored.value("mme_cot_precision") == pytest.approx(precision)
+    assert scored.value("mme_cot_recall") == pytest.approx(recall)
+    f1 = 2 * precision * recall / (precision + recall)
+    assert scored.value("mme_cot") == pytest.approx(f1)
+    assert scored.value("overall_accuracy") is not None
+    assert len(prompts) == 8 and all("\nIt is a dog.\n" in prompt for prompt in prompts)
+    assert not any(kept in prompt for prompt in prompts for kept in ("number 4?", "number 5?"))
+    precise = next(text for text in prompts if "number 1?" in text and "Ground truth:" in text)
+    # The makers' code shows the descriptions of images twice, and key steps of images not at all.
+    truth = ["It is a dog.", "It barks.", "Image 1: an animal.", "Image 1: an animal."]
+    assert f"Ground truth:\n{json.dumps(truth)}" in precise
+
+
+@pytest.mark.parametrize(
+    ("reply", "steps"),
+    [
+        ('[{"judgment": "Match",},]', 1),
+        ('Steps:\n[{"conclusion": "\\frac{1}{2} is in [0, 1]", "judgment": "Match"}] Done.', 1),
+        ("[1, 2]", 0),
+        ('[{"judgment": "Match"', 0),
+        ("none", 0),
+    ],
+)
+def test_the_steps_in_a_judges_reply(reply: str, steps: int) -> None:
+    assert len(marked_steps(reply)) == steps
 
 
 def test_charxivs_judge_has_a_published_prompt_for_each_kind_of_answer(tmp_path: Path) -> None:
@@ -269,6 +377,8 @@ def test_a_mark_in_a_field_of_json(reply: str, mark: int | None) -> None:
         ("Rating: 3 (good)\nRating: 2", 3),
         ("4", 4),  # a server that was held to the marks
         ("Rating: 45", None),
+        ("Rating: 3.5", None),
+        ("Rating: 4/10", None),
         ("Rating: none", None),
         ("Explanation: 3 of 4 are named.", None),
     ],

@@ -51,7 +51,9 @@ CHARXIV_DESCRIPTIVE_PROMPTS = {
     for number in numbers
 }
 _PROMPTS = load_judge_prompts("snellen.suites.modern")
-MIA_BENCH_PROMPT = _PROMPTS["mia-bench-1"]
+MIA_BENCH_PROMPT = _PROMPTS["mia-bench-published-1"]
+MME_COT_PRECISION_PROMPT = _PROMPTS["mme-cot-precision-1"]
+MME_COT_RECALL_PROMPT = _PROMPTS["mme-cot-recall-1"]
 MM_MT_BENCH_PROMPT = _PROMPTS["mm-mt-bench-1"]
 MM_VET_PROMPT = _PROMPTS["mm-vet-published-1"]
 VIBE_EVAL_PROMPT = _PROMPTS["vibe-eval-published-1"]
@@ -89,6 +91,43 @@ def _mean_tenths_of(row: str) -> Reduce:
         return {row: mean(marks) / highest_mark}
 
     return mean_tenths
+
+
+_ORDINALS = ("first", "second", "third", "fourth", "fifth")
+_WEIGHT_SUBJECTS = {
+    1: "first component is",
+    2: "first and second component is each",
+    3: "first second, and third component is each",
+    4: "first second, third, and fourth component is each",
+    5: "first second, third, fourth and fifth component is each",
+}
+"""How MIA-Bench's prompt names the components whose weights follow, by their number; the signs are the makers'."""
+
+
+def mia_bench_slots(question: AskedQuestion) -> dict[str, str]:
+    """Return MIA-Bench's sentences on the components of an instruction and on the points that each is worth.
+
+    Raises DataError if the benchmark was built without the weights, or has none or more than five components.
+    """
+    notes = question.answer.judge_notes if question.answer else {}
+    components = notes.get("components", ())
+    weights = notes.get("weights", ())
+    if len(components) not in _WEIGHT_SUBJECTS or len(weights) != len(components):
+        raise DataError(
+            f"{question.label}: MIA-Bench's judge needs one to five components and the weight of each; here are "
+            f"{len(components)} components and {len(weights)} weights; build modern/mia-bench again, or use the metric judged_correct"
+        )
+    named = [
+        f"the {ordinal} component is:' {component}'"
+        for ordinal, component in zip(_ORDINALS, components, strict=False)
+    ]
+    points = weights[0]
+    if len(weights) > 1:
+        points = f"{', '.join(weights[:-1])} and {weights[-1]}"
+    return {
+        "components": "T" + ", and ".join(named)[1:],
+        "weights": f"The {_WEIGHT_SUBJECTS[len(components)]} worth {points} scores.",
+    }
 
 
 def _mean_mark(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
@@ -222,11 +261,12 @@ def _short_facts(name: str, title: str, version: str) -> JudgedMetric:
 
 
 MIA_BENCH = JudgedMetric(
-    description="how much of an instruction a reply follows, from 0 to 1 in tenths, by a judge (MIA-Bench)",
+    description="how much of an instruction a reply follows, from 0 to 1 in tenths, by a judge with the published prompt (MIA-Bench)",
     rows=(share_row("mia_bench", "MIA-Bench"),),
-    versions=lambda question: ["mia-bench-1"],
+    versions=lambda question: ["mia-bench-published-1"],
     reduce=_mean_tenths_of("mia_bench"),
     scale=TENTHS,
+    slots=mia_bench_slots,
 )
 MM_MT_BENCH = JudgedMetric(
     description="mean mark from 1 to 10 of replies in conversations, by a judge that knows the reference (MM-MT-Bench)",
