@@ -221,6 +221,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "exact_match": "snellen.metrics.ocr:EXACT_MATCH",
         "anls": "snellen.metrics.ocr:ANLS",
         "edit_similarity": "snellen.metrics.ocr:EDIT_SIMILARITY",
+        "teds": "snellen.metrics.tables:teds",
         "character_error_rate": "snellen.metrics.ocr:CHARACTER_ERROR_RATE",
         "word_error_rate": "snellen.metrics.ocr:WORD_ERROR_RATE",
         "word_f1": "snellen.metrics.kie:WORD_F1",

@@ -186,8 +186,11 @@ def fold_words(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def edit_distance(first: str, second: str) -> int:
-    """Levenshtein distance in characters, by bit-parallel recurrence (Myers 1999, as Hyyrö 2003 states it)."""
+def edit_distance(first: Sequence[str], second: Sequence[str]) -> int:
+    """Levenshtein distance in characters, by bit-parallel recurrence (Myers 1999, as Hyyrö 2003 states it).
+
+    Of lists of texts, such as words, it is the distance in these.
+    """
     if not first:
         return len(second)
     bits_by_sign: dict[str, int] = {}
