@@ -57,7 +57,6 @@ from snellen.suites.modern.metrics import (
     mtvqa,
     ocrbench_right,
 )
-from snellen.suites.modern.ocrbench_v2 import ocrbench_v2_right
 
 LMMS = "EvolvingLMMs-Lab/lmms-eval"
 KIT = "open-compass/VLMEvalKit"
@@ -514,32 +513,6 @@ def numbers_of_charts(theirs: Any, rng: random.Random) -> Pair:
     return f"{case.reply} / {case.gold}", there, here
 
 
-def texts_of_ocrbench(theirs: Any, rng: random.Random) -> Pair:
-    """Texts, formulas and counts; fields and handwriting are not among them."""
-    kind = rng.choice(["text", "case sensitive", "text cn", "formula", "formula cn", "regression"])
-    gold = phrase(rng, 8)
-    reply = near(gold, rng)
-    tags = {"category": "cognition VQA cn"} if kind == "text cn" else {"form": kind}
-    if kind.startswith("formula"):
-        gold = rng.choice([r"\frac{a}{b}", r"\text{speed} = 3", "x ^ 2"])
-        reply = rng.choice([gold, f"It is {gold.replace(' ', '')}.", r"\frac{a}{c}", "speed = 3"])
-        tags = {"category": f"{kind.replace('formula', 'formula recognition')}"}
-    elif kind == "regression":
-        gold = str(rng.randint(1, 20))
-        reply = rng.choice(["{}", "There are {} words.", "{}0", "none"]).format(rng.randint(0, 25))
-        tags = {"category": "text counting en", "form": kind}
-    rules: dict[str, Callable[[], float]] = {
-        "text": lambda: theirs.vqa_evaluation(reply, [gold]),
-        "case sensitive": lambda: theirs.vqa_evaluation_case_sensitive(reply, [gold]),
-        "text cn": lambda: theirs.cn_vqa_evaluation(reply, [gold]),
-        "formula": lambda: theirs.math_expression_evaluation(reply, [gold]),
-        "formula cn": lambda: theirs.cn_math_expression_evaluation(reply, [gold]),
-        "regression": lambda: theirs.counting_evaluation(reply, [gold], "regression"),
-    }
-    here = attempt(lambda: ocrbench_v2_right(asked(gold, **tags), said(reply)))
-    return f"{kind}: {reply} / {gold}", attempt(rules[kind]), here
-
-
 def votes(theirs: Any, rng: random.Random) -> Pair:
     case = replies.votes(rng)
     processed = theirs.EvalAIAnswerProcessor()
@@ -768,7 +741,6 @@ COMPARISONS = (
     Comparison(("refcoco",), LMMS, f"{TASKS}/refcoco/utils_rec.py", boxes_of_things, READS_MORE),
     Comparison(("screenspot-v2", "screenspot-pro"), LMMS, f"{TASKS}/screenspot_v2/utils.py", clicks_in_boxes, READS_MORE),
     Comparison(("chartqa",), LMMS, f"{TASKS}/chartqa/utils.py", numbers_of_charts),
-    Comparison(("ocrbench-v2", "ocrbench-v2-zh"), LMMS, f"{TASKS}/ocrbench_v2/vqa_metric.py", texts_of_ocrbench),
     Comparison(("vqav2", "textvqa", "vizwiz", "ok-vqa"), LMMS, f"{TASKS}/_task_utils/vqa_eval_metric.py", votes),
 )  # fmt: skip
 
@@ -850,6 +822,8 @@ OWN_RULE = {
 }
 """Entries whose makers score in another way. Those with a judge of their own declare it."""
 ONCE = {
+    "ocrbench-v2": "21,000 replies of all 21 types with the makers' eval.py (Yuliang-Liu/MultimodalOCR, 794c36d): all equal (bench/ocrbench_v2.py)",
+    "ocrbench-v2-zh": "9,000 replies of all 9 types with the makers' eval.py (Yuliang-Liu/MultimodalOCR, 794c36d): all equal (bench/ocrbench_v2.py)",
     "odinw-13": "1,500 replies with the makers' evaluation (QwenLM/Qwen3-VL, 9658872): equal mAP (commit 61054a23)",
     "sun-rgb-d": "1,200 replies with lmms-eval (75571cfe): equal mAP in space (commit 61054a23)",
 }

@@ -34,7 +34,7 @@ from snellen.extraction import read_choice  # noqa: E402
 from snellen.metrics import boxes, numbers, vqa  # noqa: E402
 from snellen.metrics.vqa import legacy_vqa_accuracy  # noqa: E402
 from snellen.suites.modern.metrics import ocrbench_right  # noqa: E402
-from snellen.suites.modern.ocrbench_v2 import ocrbench_v2_right  # noqa: E402
+from snellen.suites.modern.ocrbench_v2.scoring import ocrbench_v2_right  # noqa: E402
 
 Case = replies.Case
 Rule = Callable[[Case], Any]
@@ -534,7 +534,7 @@ def texts(lmms: Peer, kit: Peer, read: Sequence[Case], voted: Sequence[Case]) ->
 
     def own_second(case: Case) -> float:
         question = SimpleNamespace(sample=SimpleNamespace(tags={}), reference_answers=[case.gold])
-        return round(ocrbench_v2_right(question, SimpleNamespace(text=case.reply)), 9)  # type: ignore[arg-type]
+        return round(ocrbench_v2_right(question, SimpleNamespace(text=case.reply, reason=None)), 9)  # type: ignore[arg-type]
 
     def by_second(case: Case) -> float:
         return round(float(second.vqa_evaluation(case.reply, [case.gold])), 9)
@@ -543,7 +543,7 @@ def texts(lmms: Peer, kit: Peer, read: Sequence[Case], voted: Sequence[Case]) ->
         "OCRBench v2",
         "lmms-eval",
         "vqa_evaluation",
-        "ocrbench_v2_text",
+        "ocrbench_v2",
         read,
         by_second,
         own_second,

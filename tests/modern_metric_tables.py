@@ -132,30 +132,62 @@ def ocrbench(number: int) -> Row:
     }
 
 
-OCR_V2 = (
-    ("text recognition en", None, ["WORD", "W-ORD"]), ("math QA en", "multiple choice", ["B"]),
-    ("cognition VQA cn", None, ["三 月"]), ("diagram QA en", "case sensitive", ["NaCl"]),
-    ("reasoning VQA en", None, ["the third of the five ships"]), ("reasoning VQA cn", None, ["a,b,c,d"]),
-    ("table parsing en", None, ["<table></table>"]), ("text spotting en", None, ["[1, 2]"]),
-    ("handwritten answer extraction cn", None, ["AC"]), ("handwritten answer extraction cn", None, ["很长的答案"]),
-    ("formula recognition en", None, ["a + b"]), ("text counting en", "regression", ["4"]),
-    ("key information extraction en", None, ["{'total': '12'}"]), ("formula recognition cn", None, [r"\text{甲} + b"]),
-    ("key information extraction cn", None, ["{'合计': '12'}"]),
+OCR_V2: tuple[tuple[str, Row], ...] = (
+    ("APP agent en", {"answers": ["on", "enabled"]}),
+    ("ASCII art classification en", {"answers": ["B"], "eval": "multiple choice"}),
+    ("key information extraction en", {"answers": ['{"total": "12"}']}),
+    ("key information mapping en", {"answers": ['{"total": ["12", "12.00"]}']}),
+    ("math QA en", {"answers": ["B"], "eval": "multiple choice"}),
+    ("full-page OCR en", {"answers": ["A wren sings in the tree"]}),
+    ("reasoning VQA en", {"answers": ["the third of the five ships"]}),
+    ("fine-grained text recognition en", {"answers": ["One wren sings in the tree"]}),
+    ("science QA en", {"answers": ["A"], "eval": "multiple choice"}),
+    ("table parsing en", {"answers": ["<table><tr><td>1</td></tr></table>"], "question": "Give HTML."}),
+    ("table parsing en", {"answers": ["| a |\n| --- |\n| 1 |"], "question": "Give Markdown."}),
+    ("text counting en", {"answers": ["4"], "eval": "regression"}),
+    ("text grounding en", {"answers": ["10", "10", "30", "40"]}),
+    ("text recognition en", {"answers": ["WORD", "W-ORD"]}),
+    ("text spotting en", {"bbox_list": [[1, 2, 30, 2, 30, 40, 1, 40], [5, 50, 60, 90]], "content": ["Exit", "###"]}),
+    ("document classification en", {"answers": ["letter"]}),
+    ("cognition VQA en", {"answers": ["three"]}),
+    ("VQA with position en", {"answers": ["Exit", "EXIT"], "bbox": [1, 2, 30, 40]}),
+    ("chart parsing en", {"answers": ['{"2020": {"wrens": 4}, "2021": {"wrens": 5}}']}),
+    ("document parsing en", {"answers": ["# Birds\nA wren."]}),
+    ("formula recognition en", {"answers": ["a + b"]}),
+    ("diagram QA en", {"answers": ["NaCl"], "eval": "case sensitive"}),
+    ("cognition VQA cn", {"answers": ["三 月"]}),
+    ("key information extraction cn", {"answers": ["{'合计': '12'}"]}),
+    ("formula recognition cn", {"answers": [r"\text{甲} + b"]}),
+    ("full-page OCR cn", {"answers": ["一只鹪鹩在老树上唱歌"]}),
+    ("reasoning VQA cn", {"answers": ["a,b,c,d"]}),
+    ("text translation cn", {"answers": ["一只鹪鹩在老树上唱歌"]}),
+    ("text translation cn", {"answers": [""]}),
+    ("table parsing cn", {"answers": ["<table><tr><td>一</td></tr></table>"]}),
+    ("handwritten answer extraction cn", {"answers": ["AC"]}),
+    ("handwritten answer extraction cn", {"answers": ["一只鹪鹩在老树上唱歌"], "question": "请输出简答题"}),
+    ("document parsing cn", {"answers": ["# 鸟\n一只鹪鹩"]}),
 )  # fmt: skip
-OCR_V2_KEPT = {"ocrbench-v2": 7, "ocrbench-v2-zh": 5}
-"""Type, form and answers of each row, and how many of them each language keeps."""
+"""Type and answers of each row. One has no answer."""
+OCR_V2_KEPT = {"ocrbench-v2": 22, "ocrbench-v2-zh": 10}
+"""How many of the rows each language keeps."""
+OCR_V2_COLUMNS = {
+    **columns("type eval question"),
+    "answers": TEXTS,
+    "bbox": pa.list_(pa.int32()),
+    "bbox_list": pa.list_(pa.list_(pa.int32())),
+    "content": TEXTS,
+}
 
 
 def ocrbench_v2(number: int) -> Row:
-    kind, form, answers = OCR_V2[number]
+    kind, row = OCR_V2[number]
     return {
         "type": kind,
-        "eval": form,
-        "answers": answers,
-        "question": f"请输出简答题 {number}"
-        if len(answers[0]) == 5
-        else f"What is written in picture {number}?",
+        "eval": "None",
+        "answers": [],
+        "question": f"What is written in picture {number}?",
         "image": mini_hub.drawn(number),
+        **row,
     }
 
 
@@ -313,7 +345,7 @@ TABLES: dict[str, Table] = {
     **{
         name: Table(
             TEST,
-            {**columns("type eval question"), "answers": TEXTS, **PICTURED},
+            {**OCR_V2_COLUMNS, **PICTURED},
             ocrbench_v2,
             len(OCR_V2),
         )

@@ -30,7 +30,7 @@ def words() -> WordNet:
 
 @pytest.fixture(scope="module")
 def nouns(words: WordNet) -> list[str]:
-    with words._reader.open("data.noun") as file:
+    with words.reader.open("data.noun") as file:
         return [
             f"n{line[:8]}" for line in file if not line.startswith("  ")
         ]  # its licence is indented
@@ -59,9 +59,7 @@ def test_names_occur_in_tagged_texts_as_often_as_nltk_counts(
     words: WordNet, nouns: list[str]
 ) -> None:
     lemmas = [lemma for noun in nouns[::400] for lemma in words._synset(noun).lemmas()]
-    counts = [
-        nltk_wordnet.WordNetCorpusReader.lemma_count(words._reader, lemma) for lemma in lemmas
-    ]
+    counts = [nltk_wordnet.WordNetCorpusReader.lemma_count(words.reader, lemma) for lemma in lemmas]
     assert [lemma.count() for lemma in lemmas] == counts and len(set(counts)) > 5
 
 

@@ -38,11 +38,14 @@ verb.weather adj.ppl
 
 
 class WordNet:
-    """The nouns of WordNet. Methods take synsets as ids and raise DataError for an id that does not exist."""
+    """The nouns of WordNet. Methods take synsets as ids and raise DataError for an id that does not exist.
+
+    `reader` is NLTK's reader, with words of every part of speech.
+    """
 
     def __init__(self, reader: Any) -> None:
         """Use an NLTK reader of WordNet; what is looked up is cached."""
-        self._reader = reader
+        self.reader = reader
         self._ancestors_by_synset: dict[str, dict[str, int]] = {}
         self._depths: dict[str, int] = {}
 
@@ -53,7 +56,7 @@ class WordNet:
 
     def noun_synset(self, word: str) -> str:
         """Return the most frequent synset of a noun."""
-        synsets = self._reader.synsets(word.replace(" ", "_"), "n")
+        synsets = self.reader.synsets(word.replace(" ", "_"), "n")
         if not synsets:
             raise DataError(f"WordNet has no noun {word!r}")
         return _id(synsets[0])
@@ -62,7 +65,7 @@ class WordNet:
         """Return the noun synsets (sets of synonyms) that have exactly these names, in this order."""
         first_name = names[0].replace(" ", "_")
         matches = []
-        for synset in self._reader.synsets(first_name, "n"):
+        for synset in self.reader.synsets(first_name, "n"):
             if self.names(_id(synset)) == names:
                 matches.append(_id(synset))
         return matches
@@ -80,7 +83,7 @@ class WordNet:
     def _meanings(self, text: str) -> set[Any]:
         """Return all synsets of a phrase, of any part of speech."""
         lemma = fold_answer(text).replace(" ", "_")
-        return set(self._reader.synsets(lemma))
+        return set(self.reader.synsets(lemma))
 
     def by_similarity(self, synset: str, among: Iterable[str]) -> Tiers:
         """Return the other synsets in `among` in tiers, the most similar to `synset` first."""
@@ -192,7 +195,7 @@ class WordNet:
             raise DataError(f"{synset!r} is not a WordNet id such as n01440764")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # NLTK warns about a wrong number and returns None.
-            noun = self._reader.synset_from_pos_and_offset("n", int(synset[1:]))
+            noun = self.reader.synset_from_pos_and_offset("n", int(synset[1:]))
         if noun is None:
             raise DataError(f"WordNet {VERSION} has no noun {synset}")
         return noun

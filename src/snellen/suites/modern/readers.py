@@ -218,45 +218,6 @@ def _turns(text: str, where: str) -> list[tuple[_Message, _Message]]:
     return list(zip(asked, answered, strict=True))
 
 
-OCRBENCH_V2_ABILITIES = {
-    "text recognition": "text recognition",
-    "fine-grained text recognition": "text recognition",
-    "full-page OCR": "text recognition",
-    "text grounding": "text detection",
-    "VQA with position": "text detection",
-    "text spotting": "text spotting",
-    "key information extraction": "relationship extraction",
-    "key information mapping": "relationship extraction",
-    "handwritten answer extraction": "relationship extraction",
-    "document parsing": "element parsing",
-    "chart parsing": "element parsing",
-    "table parsing": "element parsing",
-    "formula recognition": "element parsing",
-    "math QA": "mathematical calculation",
-    "text counting": "mathematical calculation",
-    "document classification": "visual text understanding",
-    "cognition VQA": "visual text understanding",
-    "diagram QA": "visual text understanding",
-    "reasoning VQA": "knowledge reasoning",
-    "science QA": "knowledge reasoning",
-    "APP agent": "knowledge reasoning",
-    "ASCII art classification": "knowledge reasoning",
-    "text translation": "knowledge reasoning",
-}
-"""The ability that each type of question of OCRBench v2 tests, without the language behind the type
-(Yuliang-Liu/MultimodalOCR, 794c36d, OCRBench_v2/eval_scripts/get_score.py)."""
-
-
-def ocrbench_v2_ability(texts: list[str]) -> list[str]:
-    """Return the abilities that types of question of OCRBench v2 test: `cognition VQA en` gives `visual text
-    understanding`. A type that is not known stays as it is."""
-    abilities: list[str] = []
-    for text in texts:
-        without_language = text.removesuffix(" en").removesuffix(" cn")
-        abilities.append(OCRBENCH_V2_ABILITIES.get(without_language, text))
-    return abilities
-
-
 def spatialsense_file(texts: list[str]) -> list[str]:
     """Return the paths of SpatialSense's images: in the folder `flickr` for an address on the web, else in `nyu`."""
     return [f"{_photo_folder(text)}/{text.rpartition('/')[2]}" for text in texts]
