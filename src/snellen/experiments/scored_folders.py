@@ -39,6 +39,7 @@ from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.run_folder import RUN_MANIFEST, RunManifest, journals, read_manifest
 from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.scoring.answers import changed_answers, has_answers
+from snellen.scoring.code_digests import changed_names
 from snellen.scoring.judges import JudgeEnsemble
 from snellen.scoring.kept_scoring import (
     CHOSEN_STANDARD,
@@ -63,6 +64,7 @@ from snellen.scoring.kept_scoring import (
     scoring_title,
     scorings_by_age,
     shared_last_scoring,
+    stored_code,
 )
 from snellen.scoring.run_scoring import check_scoring, score_run, uses_judge
 from snellen.scoring.scored_run import RunExtent, ScoredRun, unknown_suites
@@ -133,11 +135,21 @@ def _announce_scorings(folders: Sequence[Path], announce: Announce) -> None:
             f"{members[0] if len(members) == 1 else f'{len(members)} runs'} with {title}"
             for title, members in folders_by_title.items()
         ]
-        if len(latest) == 1:
-            latest = [f"{latest[0]}, whose code has changed in between"]
+        if len(folders_by_title) > 1:
+            announce(
+                f"these runs were last scored in different ways ({', '.join(latest)}), so standard settings are used "
+                f"for all; {setting('scoring', 'NAME')} chooses another scoring that all of them have"
+            )
+            return
+        names = [last_own_scoring(folder) for folder in folders]
+        if STANDARD in names:  # all of them are scored again now
+            return
+        codes = ", ".join(changed_code(zip(folders, names, strict=True)))
+        settings = kept_settings(folders[0], names[0])
+        again = _scoring_call(folders, settings)
         announce(
-            f"these runs were last scored in different ways ({', '.join(latest)}), so standard settings are used for "
-            f"all; {setting('scoring', 'NAME')} chooses another scoring that all of them have"
+            f"these runs were last scored by different code, because {codes} was changed in between, so standard "
+            f"settings are used for all; to compare them by it, score all of them again: {again}"
         )
         return
     for folder in folders:
@@ -148,6 +160,13 @@ def _announce_scorings(folders: Sequence[Path], announce: Announce) -> None:
             )
         elif any(scoring_names(folder)):
             announce(f"{folder}: {scoring_note(folder)}; {setting('scoring', 'NAME')} chooses one")
+
+
+def _scoring_call(folders: Sequence[Path], settings: ScoringSettings) -> str:
+    """Return the command, or the call in Python, that scores runs with some settings."""
+    words = [*map(str, folders), *scoring_words(settings.scoring, settings.judge)]
+    calls = ", ".join(f"sn.score({str(folder)!r}, ...)" for folder in folders)
+    return for_caller(f"`snellen score {shlex.join(words)}`", f"{calls} with the same settings")
 
 
 def _outdated_scoring(folder: Path) -> str:
@@ -417,9 +436,10 @@ def open_stored(
             announce(f"{folder}: {note}")
     names = [find_scoring(folder, choice) for folder in folders]
     if code := changed_code(zip(folders, names, strict=True)):
+        again = _scoring_call(folders, kept_settings(folders[0], names[0]))
         announce(
             f"the code of {', '.join(code)} has changed between the scorings of these runs: score all of them again "
-            "before you compare their numbers"
+            f"before you compare their numbers: {again}"
         )
     return runs
 
@@ -493,6 +513,12 @@ def _score_folder(
     uses = read_manifest(folder).benchmarks
     announce_changed_answers(folder, (reopen_benchmark(use, folder) for use in uses), announce)
     standard = _score_run(folder, settings.standard.scoring, panel)
+    changed = changed_names(stored_code(folder, settings.standard.name), standard.code)
+    if changed:
+        announce(
+            f"{folder}: {', '.join(changed)} has changed since the run was scored with it; the earlier values are "
+            "replaced"
+        )
     _check_replies_are_left(standard, announce)
     scored = _keep(standard, settings.standard, is_asked_for=is_asked_for)
     if settings.scoring.as_published:

@@ -12,7 +12,9 @@ because no reply depends on them.
 
 from __future__ import annotations
 
+import ast
 import copyreg
+import dis
 import hashlib
 import io
 import subprocess
@@ -20,7 +22,10 @@ import sys
 import threading
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor
+from contextlib import suppress
 from functools import cache, cached_property
+from importlib import metadata
+from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from types import (
     BuiltinFunctionType,
@@ -155,10 +160,21 @@ class ObjectDigester:
 
     Args:
         own: A class whose code is digested even if it is in an installed package.
+        own_package: A package whose code is digested by its content even if it is installed.
+        skips_unknown: Whether a default, a global variable or another value that a function uses is
+            digested by its type alone if its content cannot be known, instead of raising an error.
+
+    Attributes:
+        files: The files of all modules whose code was digested by its content.
     """
 
-    def __init__(self, own: type | None = None) -> None:
+    def __init__(
+        self, own: type | None = None, *, own_package: str = "", skips_unknown: bool = False
+    ) -> None:
+        self.files: set[Path] = set()
         self._own: Any = own
+        self._own_package = own_package
+        self._skips_unknown = skips_unknown
         # Digests by id, with the objects, so that no id is used again while the digester exists.
         self._done: dict[int, tuple[object, bytes]] = {}
         self._open: dict[int, int] = {}
@@ -246,37 +262,81 @@ class ObjectDigester:
         if isinstance(part, MethodType):
             return self._all("method", (part.__func__, part.__self__))
         module = part.__name__ if isinstance(part, ModuleType) else part.__module__ or ""
-        if part is not self._own and _is_library(module) and _is_importable(part, module):
-            package = sys.modules.get(module.partition(".")[0])
-            version = getattr(package, "__version__", "")
+        package = module.partition(".")[0]
+        is_own = part is self._own or package == self._own_package
+        if not is_own and _is_library(module) and _is_importable(part, module):
+            version = _version(package)
             return _hash(f"{version} {module}.{getattr(part, '__qualname__', '')}".encode())
+        self._note_file(module)
         if isinstance(part, ModuleType):
-            try:
-                return _hash(b"module", Path(str(part.__file__)).read_bytes())
-            except (AttributeError, OSError):
-                raise UndigestibleError(f"the module {module}, which has no file") from None
+            return self._module(part)
         if isinstance(part, type):
             return self._all("class", (part.__qualname__, part.__bases__, _class_parts(part)))
         # A function. Names of attributes are included, which at worst makes it depend on too much.
         used_globals = {}
         for name in _names(part.__code__):
             if name in part.__globals__:
-                used_globals[name] = part.__globals__[name]
+                used_globals[name] = self._used(part.__globals__[name])
         closure = []
         for cell in part.__closure__ or ():
             if cell != CellType():  # not empty
-                closure.append(cell.cell_contents)
-        return self._all(
-            "function",
-            (
-                part.__code__,
-                part.__defaults__,
-                part.__kwdefaults__,
-                part.__dict__,
-                used_globals,
-                closure,
-            ),
-        )
+                closure.append(self._used(cell.cell_contents))
+        parts = [
+            part.__code__,
+            self._used(part.__defaults__),
+            self._used(part.__kwdefaults__),
+            self._used(part.__dict__),
+            used_globals,
+            closure,
+        ]
+        for file in _imported_files(part.__code__):
+            self.files.add(file)
+            parts.append(file.read_bytes())
+        return self._all("function", parts)
+
+    def _used(self, value: Any) -> Any:
+        """Return a value that a function uses, or its type if its content cannot be known and is to be skipped.
+
+        For example, a client of a service holds connections. Its type is then all that is digested.
+        """
+        if not self._skips_unknown:
+            return value
+        try:
+            self.digest(value)
+        except (UndigestibleError, RecursionError):
+            return f"{type(value).__module__}.{type(value).__qualname__}"
+        return value
+
+    def _module(self, module: ModuleType) -> bytes:
+        """Return the digest of a module: its file, and the code of the user that it imports from other files."""
+        try:
+            content = Path(str(module.__file__)).read_bytes()
+        except (AttributeError, OSError):
+            raise UndigestibleError(f"the module {module.__name__}, which has no file") from None
+        imported: list[bytes] = []
+        for part in vars(module).values():
+            if isinstance(part, ModuleType):
+                origin = part.__name__
+            elif isinstance(part, (type, FunctionType)):
+                origin = part.__module__ or ""
+            else:
+                continue
+            if origin != module.__name__ and not _is_library(origin):
+                imported.append(self.digest(part))
+        return _hash(b"module", content, *imported)
+
+    def _note_file(self, module: str) -> None:
+        """Note the files of a module and of the user's modules that it imports.
+
+        A script that is running is left out: it has more than the code that is digested.
+        """
+        file = getattr(sys.modules.get(module), "__file__", None)
+        if file is None or module == "__main__" or Path(file) in self.files:
+            return
+        self.files.add(Path(file))
+        for imported in _imported_modules(module, Path(file)):
+            if imported in sys.modules and not _is_library(imported):
+                self._note_file(imported)
 
     def _compiled(self, code: CodeType) -> bytes:
         """Return the digest of compiled code, without file name and line numbers."""
@@ -360,6 +420,58 @@ def _owner(function: Any) -> object:
     """Return the object to which a builtin method is bound; None for a builtin function of a module."""
     owner = getattr(function, "__self__", None)
     return None if isinstance(owner, ModuleType) else owner
+
+
+def _version(package: str) -> str:
+    """Return the version of an installed package; empty if it has none, as a module of Python."""
+    declared = getattr(sys.modules.get(package), "__version__", None)
+    if declared is not None or package in sys.stdlib_module_names:
+        return str(declared or "")
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _imported_modules(module: str, file: Path) -> list[str]:
+    """Return the names that a module's file may import as modules at its top level, in full."""
+    package = getattr(sys.modules.get(module), "__package__", "") or ""
+    try:
+        statements = ast.parse(file.read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return []
+    names: list[str] = []
+    for statement in statements:
+        if isinstance(statement, ast.Import):
+            names += [alias.name for alias in statement.names]
+        elif isinstance(statement, ast.ImportFrom):
+            origin = statement.module or ""
+            with suppress(ImportError):
+                origin = resolve_name("." * statement.level + origin, package)
+            names += [origin, *(f"{origin}.{alias.name}" for alias in statement.names)]
+    return names
+
+
+def _imported_files(code: CodeType) -> list[Path]:
+    """Return the files of the user's modules that a function imports when it is called.
+
+    Only modules outside of packages are looked up, because looking up others could import a large package.
+    """
+    files: list[Path] = []
+    for instruction in dis.get_instructions(code):
+        module = instruction.argval
+        if instruction.opname != "IMPORT_NAME" or not module.isidentifier():
+            continue
+        if module in sys.stdlib_module_names or module == "snellen":
+            continue
+        with suppress(ImportError, ValueError):
+            spec = find_spec(module)
+            if spec is not None and spec.has_location and spec.origin:
+                files.append(Path(spec.origin))
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            files += _imported_files(constant)
+    return [file for file in files if file.suffix == ".py" and LIBRARIES.isdisjoint(file.parts)]
 
 
 def _is_library(module: str) -> bool:

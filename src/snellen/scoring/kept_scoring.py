@@ -11,7 +11,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain, groupby
+from itertools import chain, combinations, groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,7 +25,7 @@ from snellen.catalogue.errata import Errata, chosen_errata, errata_digest
 from snellen.common.foreign import TABLE_BYTES, read_file
 from snellen.common.paths import shell_word
 from snellen.common.record_fields import record_fields
-from snellen.errors import DataError, SnellenError, StoreError, UnknownNameError
+from snellen.errors import DataError, SnellenError, StoreError
 from snellen.formats.whole_files import write_atomically
 from snellen.metrics.declaration import (
     StoredRow,
@@ -38,7 +38,6 @@ from snellen.metrics.question_counts import QuestionCounts
 from snellen.models.base import AsyncModel, Model
 from snellen.models.identity import identity_of
 from snellen.records import Method, Prediction, Result, Score
-from snellen.registry import code_target, is_code
 from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.run_folder import RunManifest, journals, read_manifest
 from snellen.runs.spec import JudgeSpec, ScoringSpec
@@ -49,6 +48,7 @@ from snellen.scoring.answers import (
     has_answers,
     with_answer_tags,
 )
+from snellen.scoring.code_digests import CodeDigest, changed_files, changed_names
 from snellen.scoring.corrected_answers import corrected_answers
 from snellen.scoring.judges import JudgeUse
 from snellen.scoring.request_costs import RoleUse
@@ -115,8 +115,8 @@ class StoredScoring(Struct, frozen=True, kw_only=True):
     this code."""
     answers: dict[str, str] | None = None
     """By benchmark: the digest of the file of answers. None for files of versions that did not record it."""
-    own_code: dict[str, str] = {}
-    """Digest of the file of each metric or extractor that the user wrote, by its name, such as `mine.py:NAME`."""
+    code: dict[str, CodeDigest] = {}
+    """Digests of the metrics, judges and extractors that the user wrote, by the short name of each."""
     order: int = 0
     """The scoring of a run with the highest number was asked for last, and is shown unless another one is named.
 
@@ -333,55 +333,41 @@ def are_opened_differently(runs: Iterable[Path]) -> bool:
 
 
 def changed_code(runs: Iterable[tuple[Path, str]]) -> list[str]:
-    """Return the user's own metrics and extractors whose code differs between stored scorings of several runs.
+    """Return the user's own metrics, judges and extractors whose code differs between stored scorings of several runs.
 
-    For example, `mine.py:NAME` is returned if the file was edited after the first run was scored. Numbers from
+    For example, `mine.py:NAME` is returned if the function was edited after the first run was scored. Numbers from
     different code are not comparable. The result is empty if no code differs.
 
     Args:
         runs: The folder of each run, with the name of one of its scorings.
     """
-    digests_by_code: dict[str, set[str]] = defaultdict(set)
-    for run, name in runs:
-        _, digests = _settings_and_code(run, name)
-        for code, digest in digests:
-            digests_by_code[code].add(digest)
-    return [code for code, digests in digests_by_code.items() if len(digests) > 1]
+    codes = [stored_code(run, name) for run, name in runs]
+    names: dict[str, None] = {}
+    for one, other in combinations(codes, 2):
+        names.update(dict.fromkeys(changed_names(one, other)))
+    return list(names)
 
 
 def _settings_and_code(run: Path, name: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     """Return what tells whether two stored scorings were computed in the same way.
 
     Returns:
-        The name of the scoring, which stands for its settings, and for each metric or extractor in the user's own code
-        its name with the digest of its file. There are no such pairs for the standard scoring and for a damaged file.
+        The name of the scoring, which stands for its settings, and for each metric, judge and extractor of the user its
+        short name with the digest of its code.
     """
-    if name == STANDARD:
-        return name, ()
+    digests = ((key, code.digest) for key, code in stored_code(run, name).items())
+    return name, tuple(sorted(digests))
+
+
+def stored_code(run: Path, name: str) -> dict[str, CodeDigest]:
+    """Return the digests of the user's own code that a scoring was stored with; empty for none and a damaged file."""
+    path = scoring_folder(run, name) / SCORING
+    if not path.exists():
+        return {}
     try:
-        stored = _decoded(scoring_folder(run, name) / SCORING, StoredScoring)
-    except StoreError:  # a damaged file
-        return name, ()
-    return name, tuple(sorted(stored.own_code.items()))
-
-
-def _code_digests(scoring: ScoringSpec) -> dict[str, str]:
-    """Return a digest of the file of each metric and extractor of the user, by its name, such as `mine.py:NAME`.
-
-    A later comparison then shows whether the code has changed. Code in an importable module, or in a file that no
-    longer exists, is left out.
-    """
-    digests: dict[str, str] = {}
-    for name in (*scoring.metrics, scoring.extractor):
-        code = judging_code(name) or name
-        if not is_code(code):
-            continue
-        with suppress(UnknownNameError, DataError, OSError):  # a module, or a file that is gone
-            path = Path(code_target(code).rpartition(":")[0])
-            if path.suffix == ".py":
-                content = read_file(path, TABLE_BYTES)
-                digests[code] = hashlib.blake2b(content, digest_size=6).hexdigest()
-    return digests
+        return _decoded(path, StoredScoring).code
+    except StoreError:
+        return {}
 
 
 def have_standard_scores(runs: Iterable[Path]) -> bool:
@@ -437,6 +423,9 @@ def change_note(run: Path, name: str) -> str:
         change = changed_since(run, name)
         if change:
             return f"; {change} since: score it again"
+    if files := changed_files(stored_code(run, name)):
+        have = "has" if len(files) == 1 else "have"
+        return f"; {', '.join(files)} {have} changed since: score it again"
     return ""
 
 
@@ -527,7 +516,7 @@ def keep_scoring(
         },
         own_rows=stored_rows_of(settings.scoring.metrics),
         answers=_answers_digests(read_manifest(scored.folder), scored.folder),
-        own_code=_code_digests(settings.scoring),
+        code=dict(scored.code),
         order=order,
     )
     write_atomically(
@@ -683,6 +672,7 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
         counterpart=counterpart,
         stored_rows=tuple(results),
         stored_in=folder,
+        code=description.code,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from msgspec import Struct
@@ -45,6 +45,7 @@ from snellen.runs.run_folder import BenchmarkUse, RunManifest, read_manifest
 from snellen.runs.spec import ScoringSpec
 from snellen.scoring.answers import Key, open_answers, with_answer_tags
 from snellen.scoring.choice_scoring import score_choice
+from snellen.scoring.code_digests import code_digests, note_use
 from snellen.scoring.corrected_answers import corrected_answers
 from snellen.scoring.journal_reading import (
     PartPredictions,
@@ -119,6 +120,10 @@ def score_run(
         _scorable(use, folder, manifest, spec, is_hidden=use.name in hidden)
         for use in manifest.benchmarks
     ]
+    code = code_digests(
+        chain.from_iterable(_metrics_of(scorable.spec, spec.metrics) for scorable in scorables),
+        (scorable.reading.extractor for scorable in scorables),
+    )
     rules = {scorable.name: scorable.rules for scorable in scorables}
     stages = reading_stages(spec, panel, _judge_prompts(rules, panel))
 
@@ -154,6 +159,7 @@ def score_run(
                 final=manifest.is_imported,
             )
 
+    note_use(code)
     extent = RunExtent()
     for scored in benchmarks.values():
         extent = extent.plus(scored.extent)
@@ -169,6 +175,7 @@ def score_run(
         journal_index.roles,
         costs=journal_index.requests,
         extent=extent,
+        code=code,
     )
 
 

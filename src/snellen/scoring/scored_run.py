@@ -35,6 +35,7 @@ from snellen.records import Answer, Convention, Estimate, Method, Prediction, Re
 from snellen.runs.run_folder import RunManifest
 from snellen.runs.spec import ScoringSpec, TokenPrice
 from snellen.scoring.choice_metrics import settles
+from snellen.scoring.code_digests import CodeDigest
 from snellen.scoring.judges import JudgeUse
 from snellen.scoring.request_costs import RequestCost, RoleUse
 
@@ -299,6 +300,8 @@ class ScoredRun(Struct, frozen=True):
     """The stored results; None if they have to be computed."""
     stored_in: Path | None = None
     """The folder in which this scoring is stored, if it is."""
+    code: Mapping[str, CodeDigest] = {}
+    """Digests of the user's own metrics, judges and extractors that scored the run, by the short name of each."""
 
     def __repr__(self) -> str:
         return object_line(

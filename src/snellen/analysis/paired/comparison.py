@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -34,11 +35,14 @@ from snellen.analysis.paired.differences import (
 from snellen.analysis.paired.same_replies import RunReplies, same_replies, without_doubts
 from snellen.analysis.paired.significance import Correction, adjusted, corrected_interval
 from snellen.analysis.subset import check_same_builds
+from snellen.callers import for_caller
 from snellen.errors import DataError
-from snellen.metrics.declaration import SHARE
+from snellen.metrics.declaration import SHARE, judging_code
 from snellen.records import METHODS, Method
 from snellen.registry import unknown_name
 from snellen.runs.run_folder import RunManifest
+from snellen.runs.spec import ScoringSpec
+from snellen.scoring.code_digests import changed_names
 from snellen.scoring.scored_run import ScoredRun, run_labels
 
 BenchmarkAndMethod = tuple[str, Method]
@@ -76,12 +80,14 @@ def compare_runs(
         with_flips: Whether to list the questions that only one run of a pair has right.
 
     Raises:
-        DataError: There are fewer than two runs, or they are on different builds of a benchmark.
+        DataError: There are fewer than two runs, they are on different builds of a benchmark, or they were scored by
+            different code of the user.
         UnknownNameError: No run has the label `baseline`.
     """
     if len(runs) < 2:
         raise DataError("a comparison needs at least two runs; add the folder of another run")
     check_same_builds(runs)
+    _check_same_code(runs)
     labels = run_labels(runs)
     if baseline and baseline not in labels:
         raise unknown_name("run", baseline, labels)
@@ -135,6 +141,27 @@ def compare_runs(
         baseline=baseline,
         instruments=tuple(instruments),
     )
+
+
+def _check_same_code(runs: Sequence[ScoredRun]) -> None:
+    """Raise DataError if a metric, judge or extractor of the user was changed between the scorings of two runs."""
+    for first, second in combinations(runs, 2):
+        names = changed_names(first.code, second.code)
+        if not names:
+            continue
+        folders = [str(run.folder) for run in (first, second)]
+        flags: list[str] = []
+        for metric in second.scoring.metrics:
+            judge = judging_code(metric)
+            flags += ["--judge", judge] if judge else ["--metric", metric]
+        if second.scoring.extractor != ScoringSpec().extractor:
+            flags += ["--extractor", second.scoring.extractor]
+        command = f"`{shlex.join(['snellen', 'score', *folders, *flags])}`"
+        again = for_caller(command, "sn.score(FOLDER, ...) for each, with the same settings")
+        raise DataError(
+            f"{first.folder} and {second.folder} were scored by different versions of {', '.join(names)}, so their "
+            f"numbers cannot be compared; score both again: {again}"
+        )
 
 
 def _pairs_to_compare(labels: Sequence[str], baseline: str) -> list[tuple[int, int]]:
