@@ -55,6 +55,8 @@ EXCEPTIONS = {
     "models/worker.py:_module": "the user's own model, named on the command line of `snellen worker`",
     "models/worker.py:_image": "bytes of a request, decoded with Pillow's warning of many pixels as an error",
     "models/object_digest.py:_code": INSTALLED,
+    "models/object_digest.py:_module": INSTALLED,
+    "models/object_digest.py:_imported_modules": INSTALLED,
     "extraction/registered.py:_digest_of_file": INSTALLED,
     "catalogue/loading.py:_suite_of_package": INSTALLED,
     "installation.py:origin": INSTALLED,

@@ -216,6 +216,21 @@ def test_packing_replaces_neither_other_runs_nor_files_of_other_programs(snellen
     assert Path("questions.zip").read_bytes() == b"pictures"
 
 
+def test_an_export_of_a_dataset_replaces_only_what_snellen_wrote(snellen: Command) -> None:
+    snellen("build", "questions.tsv", "--images", "pictures")
+    for file, content in (("README.md", "My notes"), ("data/test-00000-of-00001.parquet", "mine")):
+        path = Path("project") / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+        code, _, err = snellen("export", "questions", "--as", "dataset", "-o", "project")
+        assert code == 2 and f"{path} exists and was not written by Snellen" in err
+        assert "-o project/dataset" in err
+        assert path.read_text() == content
+        path.unlink()
+    for _ in range(2):  # an earlier export is replaced
+        assert snellen("export", "questions", "--as", "dataset", "-o", "project")[0] == 0
+
+
 def received(snellen: Command, *flags: str) -> None:
     """Pack the table's benchmark and unpack it into `received`."""
     snellen("build", "questions.tsv", "--images", "pictures")

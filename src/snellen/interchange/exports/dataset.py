@@ -19,8 +19,10 @@ from msgspec.structs import asdict
 
 from snellen import __version__
 from snellen.building.benchmark import HISTORY, Benchmark
-from snellen.callers import setting
+from snellen.callers import for_caller, setting
+from snellen.common.foreign import read_text
 from snellen.common.images import Images, JoinedImages
+from snellen.common.paths import shell_word
 from snellen.errors import DataError, StoreError
 from snellen.formats.whole_files import write_atomically
 from snellen.interchange.exports.base import BenchmarkJob, Exporter, ExportJob, sample_table
@@ -31,6 +33,9 @@ from snellen.runs.own_questions import RunImages
 from snellen.scoring.answers import has_answers, sample_answers
 
 CARD = "README.md"
+WRITTEN_BY = "by Snellen "
+"""Words of a card by which an earlier export is recognised."""
+SPLIT = "test"
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 """What the feature `Image` is stored as."""
 SHARD_BYTES = 400 << 20
@@ -56,6 +61,28 @@ def image_cell(image: ImageRef, images: Images) -> dict[str, Any]:
         "bytes": images.read(image),
         "path": f"{image.digest}.{image.media_type.partition('/')[2]}",
     }
+
+
+def check_folder(folder: Path) -> None:
+    """Raise DataError if the folder of a dataset has a card or data that Snellen did not write.
+
+    An earlier export is replaced. The card tells which program wrote it.
+    """
+    card_file = folder / CARD
+    try:
+        is_own = WRITTEN_BY in read_text(card_file)
+    except (OSError, ValueError):
+        is_own = False
+    if is_own:
+        return
+    data_files = sorted((folder / "data").glob(f"{SPLIT}-*-of-*.parquet"))
+    for file in (card_file, *data_files):
+        if file.exists():
+            other = folder / "dataset"
+            again = for_caller(f"-o {shell_word(other)}", f"such as {str(other)!r}")
+            raise DataError(
+                f"{file} exists and was not written by Snellen; export to a new folder: {again}"
+            )
 
 
 def write_shards(
@@ -232,9 +259,6 @@ def _type_name(kind: pa.DataType) -> str:
     return str(kind)
 
 
-SPLIT = "test"
-
-
 # --- benchmarks ------------------------------------------------------------------------------------------------------
 
 
@@ -285,6 +309,7 @@ def write_benchmark(job: BenchmarkJob) -> list[Path]:
         DataError: If ground truths are to be written but are missing.
         StoreError: If a file cannot be written.
     """
+    check_folder(job.path)
     benchmark = job.benchmark
     columns: list[tuple[str, pa.DataType]] = list(_QUESTION)
     for name in sorted(benchmark.manifest.tags):
@@ -369,9 +394,7 @@ def _benchmark_card(job: BenchmarkJob, schema: pa.Schema) -> str:
     counts = manifest.counts
     golds = "Golds are included." if job.answers else "Golds are left out."
     size = f"{counts.samples:,} samples with {counts.questions:,} questions about {counts.images:,} images."
-    origin = (
-        f"Built by Snellen {__version__} from the entry `{spec.name}`, version `{manifest.version}`"
-    )
+    origin = f"Built {WRITTEN_BY}{__version__} from the entry `{spec.name}`, version `{manifest.version}`"
     settings = [f"{name} = {value}" for name, value in manifest.build_info.recipe.items()]
     if settings:
         origin += f", with {', '.join(settings)}"
@@ -413,6 +436,7 @@ _WHAT = {
 
 def _write(job: ExportJob) -> list[Path]:
     """Write runs as a dataset of the hub, and return the paths of its files."""
+    check_folder(job.path)
     table = sample_table(job.runs).drop("image_paths")  # paths of this machine
     if not job.answers:
         table = table.drop(GOLD_COLUMNS)
@@ -484,7 +508,7 @@ def _card(job: ExportJob, rows: int, schema: pa.Schema) -> str:
     golds = "Golds are included." if job.answers else "Golds are left out."
     lines = [
         f"{rows:,} presentations of questions with the replies to them, how each was read, and the scores; written "
-        f"by Snellen {__version__}. {golds}",
+        f"{WRITTEN_BY}{__version__}. {golds}",
         "",
         "| benchmark | version | licence of the source |",
         "|---|---|---|",
