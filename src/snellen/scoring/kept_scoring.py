@@ -365,9 +365,10 @@ def stored_code(run: Path, name: str) -> dict[str, CodeDigest]:
     if not path.exists():
         return {}
     try:
-        return _decoded(path, StoredScoring).code
+        stored: StoredScoring = _decoded(path, StoredScoring)
     except StoreError:
         return {}
+    return stored.code
 
 
 def have_standard_scores(runs: Iterable[Path]) -> bool:
