@@ -308,3 +308,20 @@ def test_short_answers_without_yes_or_no_are_read(reply: str, expected: str | No
 @pytest.mark.parametrize("reply", ["Right.", "Left", "It is a dog.", "There are two"])
 def test_what_names_a_thing_or_a_side_is_no_short_answer(reply: str) -> None:
     assert short_yes_or_no(reply) is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "reference", "is_right"),
+    [
+        ("North Atlantic Conference", "the North Atlantic Conference", True),
+        ("It is A41.", "The A41", True),
+        ("a cup", "the cup", True),
+        ("cup", "a cup", True),
+        ("the B team", "A team", False),
+        ("nothing", "the", False),
+    ],
+)
+def test_an_article_before_a_reference_need_not_be_said(
+    reply: str, reference: str, *, is_right: bool
+) -> None:
+    assert typed_match(reply, [reference, "a hat"]) == is_right

@@ -48,6 +48,8 @@ _NEGATIONS = {
     "didn",
 }
 _WORDLESS = {"", "a", "an", "the"}
+_LEADING_ARTICLE = re.compile(r"^\s*(?:[Tt]he|an?)\s+(?=\w)")
+"""An article at the beginning of a reference. `A` in capitals may be a name, as in `A team`."""
 """What golds are after normalisation that hold no word of their own."""
 _BETWEEN = {"a", "an", "the", "any", "t", "is", "are", "really"}
 
@@ -117,7 +119,7 @@ def typed_match(reply: str, references: Sequence[str]) -> float:
       calculation, in digits (with its sign and unit) or words. It may also end a sentence whose other numbers are in the
       question (`the share in 1994 is 1.0%`);
     - a date such as `2026-03-22`: also the only date in the reply, in digits in any order (`22/03/2026`);
-    - any other text: its words must occur consecutively, plural or singular, without a negation just before them (`not
+    - any other text: its words, without an article before them, must occur consecutively, plural or singular, without a negation just before them (`not
       a dog` is not dog); if the question offers it among others ("liver or spleen?") and the reply names several of
       these, it must be the one that the reply chooses;
     - a text whose only word is an article: only the same reply.
@@ -125,7 +127,10 @@ def typed_match(reply: str, references: Sequence[str]) -> float:
     Raises:
         DataError: There is no reference, or all are articles.
     """
-    golds = [(standard_normalise(reference), reference) for reference in references]
+    golds = [
+        (standard_normalise(_LEADING_ARTICLE.sub("", reference)), reference)
+        for reference in references
+    ]
     are_articles = all(
         gold in _WORDLESS and reference.strip() not in LETTERS for gold, reference in golds
     )
