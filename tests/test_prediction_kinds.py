@@ -301,7 +301,7 @@ def test_cells_with_alternatives_accept_each() -> None:
     [
         ("size,correct\n3x3,True\n3x3,False\n4x4,False\n4x4,True\n", 1 / 2),
         ("id,verdict\n1,incorrect\n1,correct\n2,correct\n2,correct\n", 3 / 4),  # ids repeat
-        ("item,correct,vlm_is_correct\n1,1,0\n2,1,0\n3,1,1\n4,0,0\n", 3 / 4),  # the surer name
+        ("item,correct,format_ok,steps_correct\n1,1,0,0\n2,1,0,0\n3,1,1,0\n4,0,0,0\n", 3 / 4),
         ("name,status,is_success\na,done,True\nb,done,True\nc,done,False\nd,done,True\n", 3 / 4),
     ],
 )
@@ -318,6 +318,20 @@ def test_a_table_of_verdicts_that_differ_is_refused_with_each_share() -> None:
         sn.score("verdicts.csv")
     run = sn.import_run("verdicts.csv", columns={"verdict": "was_right"})
     assert sn.score(run).value("recorded_verdict") == 1 / 2
+
+
+def test_verdicts_on_another_system_have_a_result_of_their_own() -> None:
+    Path("verdicts.csv").write_text("item,correct,vlm_is_correct\n1,1,0\n2,1,0\n3,1,1\n4,0,0\n")
+    both = read_predictions(recognise_predictions(Path("verdicts.csv")))
+    assert [file.model for file in both] == ["correct", "vlm_is_correct"]
+    assert [[row.verdict for row in file.rows] for file in both] == [[1, 1, 1, 0], [0, 0, 1, 0]]
+
+
+def test_verdicts_beside_empty_replies_do_not_count() -> None:
+    rows = [{"item": n, "prediction": "", "correct": n > 0} for n in range(3)]
+    Path("failed.json").write_text(as_json(rows))
+    with pytest.raises(DataError, match="'prediction' is empty in all 3 rows"):
+        sn.score("failed.json")
 
 
 def test_statuses_that_are_all_the_same_are_no_verdicts() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -701,3 +701,155 @@ def test_few_answers_of_several_kinds_are_no_choice() -> None:
     ]
     # Each eighth reply says no where the answer is red.
     assert sn.score(table("mixed.csv", rows)).value() == 7 / 8
+
+
+# --- words in names --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("noun", ["answer", "output", "class", "response", ""])
+@pytest.mark.parametrize(
+    ("right", "replied"),
+    [
+        ("expected", "actual"),
+        ("actual", "predicted"),
+        ("actual", "output"),
+        ("gold", "actual"),
+        ("target", "generated"),
+        ("true", "pred"),
+        ("reference", "candidate"),
+        ("correct", "model"),
+        ("ideal", "llm"),
+        ("truth", "system"),
+    ],
+)
+def test_one_word_beside_a_noun_says_which_column_is_right(
+    right: str, replied: str, noun: str
+) -> None:
+    if not noun and {right, replied} & {"correct", "model", "llm", "system"}:
+        return  # without a noun, these are verdicts and names of models
+    names = [f"{word}_{noun}".strip("_") for word in (replied, right)]
+    if len(set(names)) < 2 or names[0] == "output_output":
+        return
+    rows = [
+        {"question": f"What is in {n}?", names[0]: f"I see {said(n)}", names[1]: thing(n)}
+        for n in range(N)
+    ]
+    assert sn.score(table("words.csv", rows)).value() == 0.75
+    swapped = [{name: row[name] for name in reversed(row)} for row in rows]
+    assert sn.score(table("swapped.csv", swapped)).value() == 0.75
+
+
+def test_each_object_of_a_model_has_its_reply() -> None:
+    def of_model(label: str) -> dict[str, Any]:
+        return {"scores": {"cat": 0.5, "dog": 0.5}, "predicted_label": label}
+
+    rows = [
+        {
+            "image": f"{n}.png",
+            "true_label": thing(n),
+            "models": {"clip-a": of_model(thing(n)), "my_net": of_model(said(n))},
+        }
+        for n in range(N)
+    ]
+    path = Path("models.json")
+    path.write_text(json.dumps(rows))
+    one, two = taken_files(path, FileReading())
+    assert (one.file.model, two.file.model) == ("clip-a", "my_net")
+    assert [sn.score(run).value() for run in import_runs([path], FileReading())] == [1, 0.75]
+
+
+def test_names_of_other_things_are_neither_questions_nor_right_answers() -> None:
+    rows = [
+        {
+            "prompt_text": f"What is in {n}?",
+            "answer_text": f"It seems to me that there is {said(n)} in this picture, as far as I can see it.",
+            "agent_response": "a long log",
+            "tool": {"function": {"name": ("zoom", "crop")[n % 2]}},
+            "annotation": thing(n),
+        }
+        for n in range(N)
+    ]
+    Path("log.json").write_text(json.dumps(rows))
+    [taken] = taken_files(Path("log.json"), FileReading(columns={"reply": ("answer_text",)}))
+    assert sorted(taken.file.rows[0].options) == sorted(THINGS)  # as all annotations are
+    assert "What is in 0?" in (taken.file.rows[0].question, taken.file.rows[0].prompt)
+    copied = [
+        {"raw_response": row["answer_text"], **row, "annotation": None, "tool": None}
+        for row in rows
+    ]
+    Path("copied.json").write_text(json.dumps(copied))
+    with pytest.raises(DataError, match=r"replies without right answers \('answer_text' is what"):
+        taken_files(Path("copied.json"), FileReading())
+
+
+def test_an_answer_that_replies_repeat_is_not_right_beside_a_right_one() -> None:
+    rows = [
+        {
+            "question": f"What is in {n}?",
+            "gold_answer": thing(n),
+            "answer": said(n),
+            "full_response": json.dumps({"reasoning": "I looked.", "answer": said(n)}),
+        }
+        for n in range(N)
+    ]
+    Path("read.json").write_text(json.dumps({str(n): row for n, row in enumerate(rows)}))
+    assert sn.score("read.json").value() == 0.75
+
+
+# --- lists and objects -----------------------------------------------------------------------------------------------
+
+
+def test_lists_without_repetitions_rank_answers_and_others_are_samples() -> None:
+    ranked = [
+        {"image": f"{n}.png", "label": thing(n), "pred": [said(n), f"thing {n}", "a cat"][: n % 4]}
+        for n in range(N)
+    ]
+    # 30 of 40 say the right thing first; 10 lists are empty, as n % 4 is 0 where the reply is wrong.
+    Path("ranked.json").write_text(json.dumps(ranked))
+    [taken] = taken_files(Path("ranked.json"), FileReading())
+    assert [row.reply for row in taken.file.rows if row.reply][:2] == [said(1), said(2)]
+    assert sn.score("ranked.json").value() == 0.75
+    samples = [{**row, "pred": [said(n), said(n), "a cat"]} for n, row in enumerate(ranked)]
+    Path("samples.json").write_text(json.dumps(samples))
+    [taken] = taken_files(Path("samples.json"), FileReading())
+    assert len(taken.file.rows) == 3 * N
+
+
+@pytest.mark.parametrize("values", [(0, 1), ("B-PER", "O", "I-PER")])
+def test_long_lists_in_which_values_recur_answer_a_question_for_each_item(
+    values: tuple[int | str, ...],
+) -> None:
+    rows = []
+    for run in range(3):
+        golds = [values[n % len(values)] for n in range(60)]
+        replies = [golds[n] if n % 4 else values[-1] for n in range(60)]
+        rows.append({"run_name": f"r{run}", "labels": golds, "predictions": replies})
+    equal = sum(gold == reply for gold, reply in zip(golds, replies, strict=True))
+    Path("lists.json").write_text(json.dumps(rows))
+    assert sn.score("lists.json").value() == pytest.approx(equal / 60)
+    boxes = [
+        {"question": "Where?", "answer": [n, 2, 3, 4], "prediction": [n, 2, 3, 4]} for n in range(N)
+    ]
+    Path("boxes.json").write_text(json.dumps(boxes))
+    assert len(taken_files(Path("boxes.json"), FileReading())[0].file.rows) == N
+
+
+@pytest.mark.parametrize("spell", [repr, json.dumps])
+def test_objects_in_texts_are_compared_field_by_field_in_any_order(
+    spell: Callable[[Any], str],
+) -> None:
+    rows = []
+    for n in range(N):
+        right = {
+            "heading": f"{n:03}",
+            "target": f"grey, black and green fighter plane {n % 3}",
+            "tool": "surface-to-air missiles",
+        }
+        replied = {
+            "tool": "surface - to - air missiles" if n % 4 else "a net",
+            "target": right["target"],
+            "heading": right["heading"],
+        }
+        rows.append({"key": n, "truth": spell(right), "prediction": spell(replied)})
+    # Two fields of three are always right, and the tool in three rows of four.
+    assert sn.score(table("objects.csv", rows)).value() == pytest.approx((1 + 1 + 0.75) / 3)

@@ -235,6 +235,12 @@ _OF_QUESTIONS = frozenset("prompt prompts question questions instruction query t
 """Words in the name of a column that holds a question, also where the name mentions its answer: `prompt_answer`."""
 
 
+_OF_ANSWERS = frozenset("answer answers reply response output prediction refusal".split())
+"""Words in the name of a column that holds no question, although the name may have a word such as `text`: `answer_text`."""
+_ONLY_WHOLE = {"answer": frozenset(("response", "output")), "label": frozenset(("name",))}
+"""Usual names that mean something else where they are only a part of a name: `agent_response`, `function_name`."""
+
+
 def without_brackets(name: str) -> str:
     """Return the name of a column with spaces in place of brackets and what is in them, and of signs such as colons."""
     return _BRACKETS.sub(" ", name)
@@ -265,7 +271,10 @@ def name_score(role: str, column: str) -> float:
         return 0.0
     if role == "verdict" and RIGHT_OF_ANOTHER_THING.search(name):
         return 0.0
+    if role == "question" and parts & _OF_ANSWERS and not parts & _OF_QUESTIONS:
+        return 0.0
     usual_parts = {usual for usual in names if len(usual) > 2 or usual == GROUND_TRUTH}
+    usual_parts -= _ONLY_WHOLE.get(role, frozenset())
     if parts & _ASIDE or not parts & usual_parts:
         return 0.0
     return PARTLY

@@ -43,7 +43,7 @@ _NO_MODEL = (
     | frozenset(
         "model models llm vlm gt gold golden true truth ground reference references ref expected target ideal wrong "
         "incorrect distractor short long direct first second third last final initial previous next revised multiple "
-        "human sample generated predicted user system tool".split()
+        "human sample generated predicted prediction pred response candidate actual user system tool".split()
     )
 )
 """Words before or after `answer` or `output` that name no model, but a kind of answer or a step of
@@ -183,19 +183,43 @@ def columns_of_conditions(profiles: Profiles) -> tuple[str, ...]:
 
 
 def fields_of_models(profiles: Profiles) -> tuple[str, ...]:
-    """Return the fields of an object that has a reply for each model: `responses.gpt4` and `responses.llava`.
+    """Return the fields with the reply of each model: `responses.gpt4` and `responses.llava`.
 
-    The result is empty unless exactly one object in the table has the replies of at least two
-    models.
+    The models may also be objects, each with a field for its reply: `models.clip.predicted_label`
+    and `models.llava.predicted_label`. If each has several such fields, the surest name counts.
+
+    Returns:
+        The fields; empty unless exactly one object in the table has the replies of at least two
+        models.
     """
-    fields_by_object: dict[str, list[str]] = {}
+    fields_by_object: dict[tuple[str, str], list[str]] = {}
     for name, profile in profiles.items():
-        outer, _, field = name.partition(".")
-        is_object_of_replies = bool(outer) and is_name_of_reply(outer)
-        if is_object_of_replies and _MODELS.fullmatch(field) and profile.is_scalar:
-            fields_by_object.setdefault(outer, []).append(name)
-    with_several_models = [fields for fields in fields_by_object.values() if len(fields) > 1]
-    return tuple(with_several_models[0]) if len(with_several_models) == 1 else ()
+        outer, _, path = name.partition(".")
+        model, _, field = path.partition(".")
+        if not profile.is_scalar:
+            continue
+        if is_name_of_reply(outer) and _MODELS.fullmatch(path):
+            fields_by_object.setdefault((outer, ""), []).append(name)
+        elif model and is_name_of_reply(field) and folded_name(outer) in usual_names()["model"]:
+            fields_by_object.setdefault((outer, field), []).append(name)
+    several = {key: fields for key, fields in fields_by_object.items() if len(fields) > 1}
+    if len({outer for outer, _ in several}) != 1:
+        return ()
+    most = max(map(len, several.values()))
+    names_of_most = [fields for fields in several.values() if len(fields) == most]
+    return tuple(max(names_of_most, key=lambda fields: name_score("reply", fields[0])))
+
+
+def model_of_field(name: str) -> str:
+    """Return the model in the name of a field that `fields_of_models` found: `clip` for `models.clip.predicted_label`.
+
+    A name of any other kind is returned as it is.
+    """
+    outer, _, path = name.partition(".")
+    if path and is_name_of_reply(outer):
+        return path  # `replies.gpt-4.1` are those of gpt-4.1
+    is_of_models = folded_name(outer) in usual_names()["model"]
+    return path.partition(".")[0] if path and is_of_models else name
 
 
 def columns_of_judged_models(profiles: Profiles) -> tuple[str, ...]:

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from snellen.recognition.folding import folded_name
 
-_GOLD_WORDS = frozenset("gt gold golden true actual expected reference ref target".split())
+_ACTUAL = "actual"
+"""A word for right answers beside predicted ones, and for replies beside expected ones."""
+_SURE_GOLD_WORDS = frozenset(
+    "gt gold golden true truth expected reference ref target ideal".split()
+)
+_GOLD_WORDS = _SURE_GOLD_WORDS | {_ACTUAL}
 """Words that say that a column holds right answers."""
+_RIGHT_WORDS = _SURE_GOLD_WORDS | frozenset("correct right".split())
+"""Words that say so before a noun: `correct_answer`. Alone, `correct` may be a verdict."""
+_MODEL_WORDS = frozenset("model llm vlm mllm lvlm system".split())
+_ANSWER_NOUNS = frozenset(
+    "answer output label class value text response result caption option choice".split()
+)
 _MADE_BY_PEOPLE = frozenset("original human".split())
 """Words that say so only beside a column of generated texts: `original_summary` beside `generated_summary`."""
-_REPLY_WORDS = frozenset("predicted prediction predictions pred preds generated output".split())
+_REPLY_WORDS = frozenset(
+    "predicted prediction predictions pred preds generated output response candidate hypothesis".split()
+)
 _TRANSCRIBED_WORDS = frozenset(
     "ocr extracted recognized recognised transcribed transcript hypothesis asr".split()
 )
@@ -50,6 +64,62 @@ def _rest(words: Sequence[str], marks: frozenset[str]) -> tuple[str, ...]:
     return rest if len(rest) < len(words) and is_of_answers else ()
 
 
+def pair_by_words(names: Iterable[str]) -> tuple[str, str] | None:
+    """Return the columns of right answers and of replies whose names say so by one word beside the same noun.
+
+    `actual` means replies beside a word such as `expected`, and right answers beside a word such as
+    `predicted`.
+
+    Args:
+        names: The names of all columns of the table.
+
+    Returns:
+        The two columns; None if there are no such columns, or more than two.
+
+    Examples:
+        >>> pair_by_words(["id", "expected_answer", "actual_answer"])
+        ('expected_answer', 'actual_answer')
+        >>> pair_by_words(["predicted_class", "actual_class", "score"])
+        ('actual_class', 'predicted_class')
+    """
+    by_noun: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for name in names:
+        noun, kind = _noun_and_kind(_words(name))
+        if kind:
+            by_noun[noun][kind].append(name)
+    pairs: list[tuple[str, str]] = []
+    for of_kind in by_noun.values():
+        columns = [name for several in of_kind.values() for name in several]
+        if len(columns) != 2 or len(of_kind) != 2:
+            continue
+        gold = of_kind["right"] or of_kind[_ACTUAL]
+        [reply] = [name for name in columns if name != gold[0]]
+        pairs.append((gold[0], reply))
+    return pairs[0] if len(pairs) == 1 else None
+
+
+def _noun_and_kind(words: Sequence[str]) -> tuple[str, str]:
+    """Return the noun of a name, and what the words beside it mean: `right`, `reply`, `actual` or nothing.
+
+    The noun is the first or the last word: `answer` in `gold_answer` and `answer_gold`. A name
+    without a noun, such as `expected`, has an empty one.
+    """
+    splits = [("", words)]
+    if len(words) > 1:
+        splits = [(words[-1], words[:-1]), (words[0], words[1:]), *splits]
+    for word, marks in splits:
+        singulars = [word, word.removesuffix("s"), word.removesuffix("es")]
+        noun = next((singular for singular in singulars if singular in _ANSWER_NOUNS), "")
+        if word and not noun:
+            continue
+        right = _RIGHT_WORDS if noun else _SURE_GOLD_WORDS
+        replies = _REPLY_WORDS | _MODEL_WORDS if noun else _REPLY_WORDS
+        for kind, usual in (("right", right), ("reply", replies), (_ACTUAL, {_ACTUAL})):
+            if marks and usual.issuperset(marks):
+                return noun, kind
+    return "", ""
+
+
 def gold_beside(reply: str, names: Iterable[str]) -> str:
     """Return the column of right answers that belongs to a column of replies: `gt_color` for `pred_color`.
 
@@ -74,6 +144,10 @@ def gold_beside(reply: str, names: Iterable[str]) -> str:
         >>> gold_beside("pred_gender", ["gender", "model", "age"])
         'gender'
     """
+    names = tuple(names)
+    pair = pair_by_words(names)
+    if pair is not None and pair[1] == reply:
+        return pair[0]
     words = _words(reply)
     thing = _rest(words, _REPLY_WORDS)
     transcribed = _rest(words, _TRANSCRIBED_WORDS)

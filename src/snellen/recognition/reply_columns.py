@@ -13,7 +13,12 @@ from snellen.recognition.model_columns import (
     columns_of_models,
     fields_of_models,
 )
-from snellen.recognition.named_pairs import gold_beside, is_transcribed, replies_by_noun
+from snellen.recognition.named_pairs import (
+    gold_beside,
+    is_transcribed,
+    pair_by_words,
+    replies_by_noun,
+)
 from snellen.recognition.profiles import QUESTION_MARKS, ColumnProfile
 from snellen.recognition.reply_names import (
     are_binary,
@@ -68,6 +73,9 @@ def reply_columns(
     if judged:
         return judged
     ranked = _ranked_by_name(profiles)
+    pair = pair_by_words(name for name, cells in profiles.items() if cells.is_scalar)
+    if pair is not None and (not ranked or ranked[0] in pair):
+        ranked = [pair[1], *(name for name in ranked if name not in pair)]
     conditions = columns_of_conditions(profiles)
     if ranked and conditions and folded_name(ranked[0]).endswith("_answer"):
         return tuple(name for name in profiles if name in (*conditions, ranked[0]))

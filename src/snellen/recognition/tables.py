@@ -579,7 +579,14 @@ class _Assignment:
                 continue
             if _may_be_answers(profile):
                 golds[name] = profile
-        outside_replies = {name: golds[name] for name in golds if not is_field_of_reply(name)}
+        replies = self._roles["reply"]
+        of_models = (
+            {name.rpartition(".")[0] for name in replies} - {""} if len(replies) > 1 else set()
+        )
+        outside_replies: dict[str, ColumnProfile] = {}
+        for name, profile in golds.items():
+            if not is_field_of_reply(name) and name.rpartition(".")[0] not in of_models:
+                outside_replies[name] = profile
         if any(name_score("answer", name) > PARTLY for name in outside_replies):
             golds = outside_replies  # `true_label`, and not `parsed_response.label`
         for name in self._given.get("answer", ()):
@@ -641,7 +648,8 @@ class _Assignment:
         names = reply_columns(
             free, list(islice(self._rows(), LOOKED_AT)), is_gold_known=is_gold_known
         )
-        alike = self._alike(free, names) if "reply" not in self._given else []
+        is_only = len(names) == 1 and "reply" not in self._given
+        alike = self._alike(free, names) if is_only else []
         doubt = rivalry("reply", (*names, *alike), "be the replies") if alike else None
         self._settle("reply", (names, doubt))
 
@@ -833,7 +841,9 @@ class _Assignment:
             if is_of_same_labels or not FOIL_MARKS.isdisjoint(split_name(name)):
                 continue
             is_gold = bool(rest_of_gold(name))  # `expected_verdict` is no verdict on the reply
-            is_label = max(name_score("answer", name), name_score("label", name)) >= PARTLY
+            is_label = name_score("answer", name) >= PARTLY
+            if "." not in name:  # `tool.function.name` is the name of another thing
+                is_label = is_label or name_score("label", name) >= PARTLY
             if profile.is_scalar and (is_gold or (is_label and not says_of_reply(name, profile))):
                 candidates.append(name)
         shares = self._shares_in_replies((*chosen, *candidates), replies[0])

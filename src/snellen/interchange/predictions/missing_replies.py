@@ -33,18 +33,19 @@ def what_stands_for_replies(path: Path, rows: Sequence[SourceRow], roles: TableR
         rows: Its rows.
         roles: What its columns are for.
     """
-    return _empty_replies(rows) or _scored_samples(path, rows) or _no_replies(path, rows, roles)
+    empty = column_of_empty_replies(rows)
+    if empty:
+        return f"{empty!r} is empty in all {len(rows):,} rows; take the file that has the replies"
+    return _scored_samples(path, rows) or _no_replies(path, rows, roles)
 
 
-def _empty_replies(rows: Sequence[SourceRow]) -> str:
-    """Return a message if the column of replies is empty in all rows, as in a template; else an empty text."""
+def column_of_empty_replies(rows: Sequence[SourceRow]) -> str:
+    """Return the column that is named like replies and empty in all rows, as in a template; an empty text if there is none."""
     names = dict.fromkeys(name for row in rows for name in row.cells)
     for name in names:
         is_empty = all(row.cells.get(name) in (None, "", [], {}) for row in rows)
         if is_empty and is_name_of_reply(name):
-            return (
-                f"{name!r} is empty in all {len(rows):,} rows; take the file that has the replies"
-            )
+            return name
     return ""
 
 

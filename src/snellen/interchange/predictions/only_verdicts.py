@@ -11,7 +11,11 @@ from msgspec.structs import replace
 from snellen.errors import DataError
 from snellen.formats.source_row import SourceRow
 from snellen.interchange.predictions.cells import Asked, image_names, place_of, text_in_cell
-from snellen.interchange.predictions.missing_replies import are_detections, are_scores
+from snellen.interchange.predictions.missing_replies import (
+    are_detections,
+    are_scores,
+    column_of_empty_replies,
+)
 from snellen.interchange.predictions.reply_choice import MOSTLY, TableReading
 from snellen.interchange.predictions.rows import Findings, PredictedRow
 from snellen.interchange.predictions.scoring_call import scoring_call
@@ -35,7 +39,8 @@ def columns_of_verdicts(
     """Return the column of verdicts that counts, in a table without replies.
 
     If columns are named alike (`clip_correct` and `blip_correct`), or after models, each of them
-    has the verdicts on one model, and all are returned.
+    has the verdicts on one model, and all are returned. A column of replies that is empty says that
+    the requests failed, so no verdict counts.
 
     Args:
         path: The table, for messages.
@@ -51,18 +56,21 @@ def columns_of_verdicts(
     """
     if given:
         return tuple(given)
-    if are_scores(roles):
+    if are_scores(roles) or column_of_empty_replies(rows):
         return ()
     profiles = {
         name: profile
         for name, profile in roles.profiles.items()
         if _may_be_verdicts(name, profile) and _are_of_rows(rows, roles, name)
     }
+    flags = [name for name, profile in roles.profiles.items() if _are_flags(profile)]
     surest = verdict_column(profiles)
     if surest and name_score("verdict", surest[0]) > PARTLY:
-        return surest
+        # `ml_correct` beside `correct` is a verdict on another system.
+        ending = f"_{folded_name(surest[0])}"
+        alike = [name for name in flags if folded_name(name).endswith(ending) and is_verdict(name)]
+        return tuple(name for name in roles.profiles if name in (*surest, *alike))
 
-    flags = [name for name, profile in roles.profiles.items() if _are_flags(profile)]
     of_models = _columns_called_alike(flags) or list(filter(is_name_of_model, flags))
     if of_models:
         return tuple(of_models)

@@ -238,25 +238,27 @@ def _is_any_within_another(labels: Iterable[str]) -> bool:
     return False
 
 
-_QUANTITIES = frozenset("none zero many several few".split())
-"""Labels that stand beside numbers: `1`, `2`, `more than 2` and `none`."""
-_UNDECIDED = frozenset("maybe unclear unknown unsure uncertain partially partly".split())
-"""Labels that stand beside yes and no."""
+def _kinds_of_labels(labels: Iterable[str]) -> dict[str, str]:
+    """Return the kind of each label: `yes or no`, `number` or `word`; empty if it may be of several kinds.
 
-
-def _kind_of_label(label: str) -> str:
-    """Return the kind of a label: `yes or no`, `number` or `word`; empty if it may be of several kinds.
+    A single word beside labels of another kind belongs to these, as `none` does to numbers, and
+    `unclear` to yes and no.
 
     Args:
-        label: The label, in small letters and without punctuation at its end.
+        labels: The labels, in small letters and without punctuation at their end.
     """
-    if any(map(str.isdigit, label)):
-        return "number" if is_number(label) else ""  # `2 dogs`
-    words = folded_words(label)
-    if words[:1] in (["yes"], ["no"]):
-        return "yes or no"
-    may_be_any = not (_QUANTITIES | _UNDECIDED).isdisjoint(words)
-    return "" if may_be_any else "word"
+    kinds: dict[str, str] = {}
+    for label in labels:
+        if any(map(str.isdigit, label)):
+            kinds[label] = "number" if is_number(label) else ""  # `2 dogs`
+        elif folded_words(label)[:1] in (["yes"], ["no"]):
+            kinds[label] = "yes or no"
+        else:
+            kinds[label] = "word"
+    words = [label for label, kind in kinds.items() if kind == "word"]
+    if len(words) == 1:
+        kinds[words[0]] = ""
+    return kinds
 
 
 def _are_of_several_kinds(labels: Iterable[str]) -> bool:
@@ -269,8 +271,7 @@ def _are_of_several_kinds(labels: Iterable[str]) -> bool:
     Args:
         labels: The labels, in small letters and without punctuation at their end.
     """
-    kinds = set(map(_kind_of_label, labels)) - {""}
-    return len(kinds) > 1
+    return len(set(_kinds_of_labels(labels).values()) - {""}) > 1
 
 
 def _do_name_several_kinds(replies: Sequence[str], labels: Iterable[str]) -> bool:
@@ -278,13 +279,14 @@ def _do_name_several_kinds(replies: Sequence[str], labels: Iterable[str]) -> boo
 
     `not sure` beside yes and no is no such case: a reply then names one of the three.
     """
-    in_words = {label: f" {' '.join(folded_words(label))} " for label in labels}
+    kinds = _kinds_of_labels(labels)
+    in_words = {label: f" {' '.join(folded_words(label))} " for label in kinds}
     looked_at = replies[:: max(1, len(replies) // MOST_READ)]
     n_several = 0
     for reply in looked_at:
         said = f" {' '.join(folded_words(reply))} "
-        named = [label for label, words in in_words.items() if words in said]
-        n_several += _are_of_several_kinds(named)
+        kinds_named = {kinds[label] for label, words in in_words.items() if words in said}
+        n_several += len(kinds_named - {""}) > 1
     return n_several > FEW * len(looked_at)
 
 

@@ -11,7 +11,8 @@ from typing import Any
 from snellen.formats.source_row import SourceRow
 from snellen.interchange.predictions.json_replies import json_objects
 from snellen.recognition.columns import PARTLY, box_corners, name_score
-from snellen.recognition.folding import as_text, folded_name, word_count
+from snellen.recognition.folding import as_text, folded, folded_name, word_count
+from snellen.recognition.named_pairs import pair_by_words
 
 # --- fields side by side ---------------------------------------------------------------------------------------------
 
@@ -57,7 +58,7 @@ def with_fields_as_rows(rows: Iterable[SourceRow]) -> Iterator[SourceRow]:
     The corners of a box (`gt_x1`, `pred_x1`, ...) become one right answer and one reply, because
     they belong together. Rows of any other kind are yielded as they are.
     """
-    stream = iter(rows)
+    stream = _with_objects_spelled(rows)
     first = next(stream, None)
     if first is None:
         return
@@ -76,6 +77,39 @@ def with_fields_as_rows(rows: Iterable[SourceRow]) -> Iterator[SourceRow]:
         if len(fields_here) > len(fields):
             fields = fields_here
         yield from _row_for_each_field(row, fields)
+
+
+def _with_objects_spelled(rows: Iterable[SourceRow]) -> Iterator[SourceRow]:
+    """Yield rows with the fields of right answers and replies that are objects written as texts: `{'age': 5}`.
+
+    Both have to be objects in the first row, with fields in common. Other rows are yielded as they
+    are.
+    """
+    stream = iter(rows)
+    first = next(stream, None)
+    if first is None:
+        return
+    pair = pair_by_words(first.cells)
+    in_common: set[str] = set()
+    if pair is not None:
+        of_gold, of_reply = (_object_in(first.cells[name]) for name in pair)
+        in_common = of_gold.keys() & of_reply.keys()
+    if pair is None or len(in_common) < FEWEST_IN_OBJECTS:
+        yield from chain([first], stream)
+        return
+    for row in chain([first], stream):
+        cells = {name: cell for name, cell in row.cells.items() if name not in pair}
+        for mark, name in zip(("gt", "prediction"), pair, strict=True):
+            for field, value in _object_in(row.cells.get(name)).items():
+                cells[f"{mark}.{field}"] = value
+        yield row._replace(cells=cells)
+
+
+def _object_in(cell: Any) -> dict[str, Any]:
+    """Return the fields of an object that is written as a text, in the syntax of JSON or Python; empty if it is none."""
+    is_object = isinstance(cell, str) and cell.lstrip().startswith("{")
+    objects = json_objects(cell) if is_object else []
+    return objects[0] if objects else {}
 
 
 _GOLD_OF_FIELD = re.compile(rf"(?:(?:{_GOLD})_(?P<before>.+)|(?P<after>.+)_(?:{_GOLD}))(?:_value)?")
@@ -174,6 +208,7 @@ def _with_closed_fields(rows: Sequence[SourceRow]) -> Iterator[SourceRow]:
             field: columns
             for field, columns in fields.items()
             if _is_closed(row.cells.get(columns["gold"]) for row in rows)
+            or _is_mostly_repeated(rows, columns)
         }
     is_place = {"x", "y"} <= fields.keys()
     if len(fields) < FEWEST_IN_OBJECTS or is_place:
@@ -202,6 +237,15 @@ def _is_closed(cells: Iterable[Any]) -> bool:
         for cell in filled
     )
     return bool(filled) and are_short
+
+
+def _is_mostly_repeated(rows: Sequence[SourceRow], columns: Mapping[str, str]) -> bool:
+    """Return whether most replies of a field repeat its right answer, so that longer texts can be compared, too."""
+    n_equal = 0
+    for row in rows:
+        right, said = (as_text(row.cells.get(columns[role], "")) for role in ("gold", "said"))
+        n_equal += bool(right) and folded(right) == folded(said)
+    return 2 * n_equal > len(rows)
 
 
 def _row_for_each_field(
@@ -278,8 +322,8 @@ def _plain_fields(names: tuple[str, ...]) -> dict[str, dict[str, str]]:
     """
     by_folded = {folded_name(name): name for name in names}
     by_field: dict[str, dict[str, str]] = {}
-    for folded, name in by_folded.items():
-        match = _BEFORE.fullmatch(folded) or _AFTER.fullmatch(folded)
+    for called, name in by_folded.items():
+        match = _BEFORE.fullmatch(called) or _AFTER.fullmatch(called)
         if match is None or match["field"] not in by_folded or match["gold"]:
             continue
         role = "said" if match["said"] else "verdict"

@@ -166,7 +166,8 @@ def is_plural(name: str) -> bool:
 def kind_of_lists(answers: Iterable[tuple[Any, Any]]) -> ListKind:
     """Return what it means that right answers and replies of a file are lists.
 
-    Lists of letters answer one question per item. Lists of numbers, such as coordinates, are one
+    Lists of letters answer one question per item, and so do lists in which a few values recur, such
+    as the 0s and 1s of a whole test set. Other lists of numbers, such as coordinates, are one
     answer. Lists of labels are compared as sets if this fits the replies: many of them have exactly
     the labels of the right answer. Other lists are alternatives, of which a reply gives one.
 
@@ -184,6 +185,9 @@ def kind_of_lists(answers: Iterable[tuple[Any, Any]]) -> ListKind:
     several = 0
     n_equal = 0
     n_equal_several = 0
+    n_of_one_length = 0
+    n_values = 0
+    values: set[str] = set()
     lengths: set[int] = set()
     for gold_cell, reply_cell in answers:
         if reply_cell in (None, "", []):
@@ -193,6 +197,9 @@ def kind_of_lists(answers: Iterable[tuple[Any, Any]]) -> ListKind:
         if not gold or not reply:
             continue
         several += len(gold) > 1
+        n_of_one_length += len(gold) == len(reply)
+        n_values += len(gold)
+        values.update(gold)
         are_labels = isinstance(gold_cell, list) and isinstance(reply_cell, list)
         is_equal = are_labels and set(map(folded, gold)) == set(map(folded, reply))
         n_equal += is_equal
@@ -202,7 +209,8 @@ def kind_of_lists(answers: Iterable[tuple[Any, Any]]) -> ListKind:
         numbers += len(gold) > 1 and all(map(is_number, (*gold, *reply)))
     if not several:
         return ""
-    if letters > MOSTLY * rows:
+    do_values_recur = FEWEST_PER_VALUE * len(values) * rows <= n_values
+    if letters > MOSTLY * rows or (do_values_recur and n_of_one_length > MOSTLY * rows):
         return "items"
     if numbers > MOSTLY * rows:
         return "whole"
@@ -212,6 +220,8 @@ def kind_of_lists(answers: Iterable[tuple[Any, Any]]) -> ListKind:
     return "set" if are_mostly_equal or (are_often_equal and len(lengths) > 1) else ""
 
 
+FEWEST_PER_VALUE = 5
+"""Values recur in lists if each list has them this many times on average."""
 EQUAL_SETS = 0.2
 """Lists of labels are sets only if right answer and reply have the same labels in more than this share of the rows."""
 

@@ -75,7 +75,7 @@ from snellen.metrics.vqa import number_in
 from snellen.readers.table_answers import option_texts_of, read_answer, wrong_texts
 from snellen.readers.table_columns import TableColumns, TableSource
 from snellen.recognition.columns import SEVERAL
-from snellen.recognition.folding import as_text, folded, folded_name, whole_number
+from snellen.recognition.folding import as_text, folded, folded_name, whole_number, word_count
 from snellen.recognition.named_option import bare_label, label_of, named_option
 from snellen.recognition.verdicts import Reading as ReadingOfVerdicts
 from snellen.recognition.verdicts import is_judged, reading_of_verdicts, verdict_of_cell
@@ -90,6 +90,12 @@ _STATES_NUMBER = re.compile(
     r"\A\W*[1-9](?:\W*\Z|[.):])|\b(?:option|choice|answer(?: is)?)\W{0,3}[1-9]\b", re.IGNORECASE
 )
 """The number of an option at the beginning of a reply, or after a word that announces it."""
+
+
+FEWEST_RANKED = 10
+"""The fewest lists of several replies from which one can see that they rank answers."""
+MOST_WORDS_RANKED = 4
+"""The most words on average of ranked answers. Longer samples of one reply are seldom the same."""
 
 
 def is_exported(rows: Sequence[SourceRow]) -> bool:
@@ -209,6 +215,12 @@ class RowReader:
         if not self._source.options:
             self._settle_lists()
         self._has_numbered_options = self._reply_form == "any" and self._are_numbers_stated()
+        self._are_replies_ranked = not self._kind_of_lists and self._are_lists_ranked()
+        if self._are_replies_ranked:
+            self.notes.append(
+                f"the lists in {self._reply!r} never have an item twice, as several samples of a reply would: they rank "
+                "answers, of which the first counts"
+            )
 
     def _answer_field(self, golds: Sequence[str]) -> str:
         """Return the name of the field that holds the answer in replies that are JSON objects.
@@ -305,6 +317,29 @@ class RowReader:
             }[kind]
             self.notes.append(f"the right answers and {column!r} hold lists: {words}")
             return
+
+    def _are_lists_ranked(self) -> bool:
+        """Return whether lists of replies rank answers, as `["a cat", "a dog"]` does, and are not samples of one reply.
+
+        Samples of short answers are often the same. Lists rank answers if they are short, and none
+        of them has an item twice.
+        """
+        if not self._reply or self._table.is_of_form or self._table.is_joined:
+            return False
+        if self._source.options or self._letters:
+            return False
+        n_lists = 0
+        n_words = 0
+        n_items = 0
+        for row in self._table.rows:
+            cell = row.cells.get(self._reply)
+            items = [folded(item) for item in replies_in_cell(cell)] if is_list(cell) else []
+            if len(set(items)) < len(items):
+                return False
+            n_lists += len(items) > 1
+            n_items += len(items)
+            n_words += sum(map(word_count, items))
+        return n_lists >= FEWEST_RANKED and n_words <= MOST_WORDS_RANKED * n_items
 
     def _form_of_replies(self) -> AnswerForm:
         """Return whether replies are numbers of options, and whether these count from 0 or from 1.
@@ -453,7 +488,7 @@ class RowReader:
         predicted = self._as_presented(predicted, cells)
         if self._kind_of_lists:
             yield from self._of_lists(predicted, cells)
-        elif len(replies) > 1:
+        elif len(replies) > 1 and not self._are_replies_ranked:
             for number, reply in enumerate(replies):
                 text = self._reply_text(reply, predicted)
                 yield replace(predicted, presentation=number, reply=text)

@@ -79,8 +79,8 @@ from snellen.recognition.columns import (
     split_name,
 )
 from snellen.recognition.folding import folded_name, whole_number, word_count
-from snellen.recognition.model_columns import is_name_of_model
-from snellen.recognition.named_pairs import is_transcribed, replies_by_noun
+from snellen.recognition.model_columns import is_name_of_model, model_of_field
+from snellen.recognition.named_pairs import is_transcribed, replies_by_noun, rest_of_gold
 from snellen.recognition.reply_names import (
     are_binary,
     is_name_of_reply,
@@ -231,8 +231,12 @@ def recognise_rows(
     if not roles.roles.keys() & {"reply", "likelihood", "failure", MESSAGES}:
         return _reading_without_replies(path, rows, roles, columns, is_gold_known=is_gold_known)
     if not is_gold_known and "answer" not in columns and _is_read_in_reply(rows, roles):
+        read = roles.roles["answer"][0]
+        right = _other_answers(roles)
+        if len(right) == 1:
+            return recognise_rows(path, rows, {**columns, "answer": right}, answer_is)
         raise DataError(
-            f"{path} has replies without right answers ({roles.roles['answer'][0]!r} is what the replies say); "
+            f"{path} has replies without right answers ({read!r} is what the replies say); "
             f"{how_to_give_answers(path, [row.cells for row in rows])}"
         )
     if "reply" not in columns and _is_text_of_something_else(rows, roles):
@@ -329,7 +333,7 @@ def _is_read_in_reply(rows: Sequence[SourceRow], roles: TableRoles) -> bool:
     """Return whether the column `answer` is not the right answer, but what a harness read in the replies.
 
     It is if it repeats a field of the JSON objects that the replies are, or if two other columns
-    do. Columns whose names say that they hold right answers, such as `ground_truth`, do not count.
+    do. It is also if its cells are sentences and equal to the replies. Columns whose names say that they hold right answers, such as `ground_truth`, do not count.
     But if `answer` is a field of an object, and it and another field of that object repeat the
     replies, then the object was read in the replies.
     """
@@ -339,15 +343,24 @@ def _is_read_in_reply(rows: Sequence[SourceRow], roles: TableRoles) -> bool:
         return False
     repeated: Counter[str] = Counter()
     filled: Counter[str] = Counter()
+    n_words = 0
+    n_equal = 0
     for row in rows:
         [text, *_] = replies_in_cell(row.cells.get(reply)) or ("",)
         text = _without_blanks(text)
+        right = text_in_cell(row.cells.get(answer))
+        n_words += word_count(right)
+        n_equal += bool(right) and _without_blanks(right) == text
         for name, cell in row.cells.items():
             if name == reply or cell in (None, "", []):
                 continue
             field = name.rpartition(".")[2]
             filled[name] += 1
             repeated[name] += _without_blanks(f'"{field}":{_as_json(cell)}') in text
+    n_filled = filled[answer]
+    are_sentences = n_words >= LONG_TEXT_WORDS * n_filled
+    if are_sentences and n_equal > MOSTLY * n_filled > 0 and not rest_of_gold(answer):
+        return True
     parent, _, field = answer.rpartition(".")
     siblings = [name for name in filled if parent and name.rpartition(".")[0] == parent]
     read = [name for name in siblings if repeated[name] > MOSTLY * filled[name]]
@@ -357,6 +370,19 @@ def _is_read_in_reply(rows: Sequence[SourceRow], roles: TableRoles) -> bool:
         return False
     fields = {name for name, count in repeated.items() if count > MOSTLY * len(rows)}
     return answer in fields or len(fields) >= 2
+
+
+def _other_answers(roles: TableRoles) -> list[str]:
+    """Return the columns that are named like right answers, besides the one that was taken for them."""
+    taken = {*roles.roles["answer"], *roles.roles["reply"]}
+    outer = {name.rpartition(".")[0] for name in roles.roles["answer"]} - {""}
+    others: list[str] = []
+    for name, profile in roles.profiles.items():
+        is_right = name_score("answer", name) > PARTLY or bool(rest_of_gold(name))
+        is_beside = name not in taken and name.rpartition(".")[0] not in outer
+        if is_right and is_beside and profile.is_scalar and not says_of_reply(name, profile):
+            others.append(name)
+    return others
 
 
 def _is_text_of_something_else(rows: Sequence[SourceRow], roles: TableRoles) -> bool:
@@ -482,9 +508,7 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
             if called_after:
                 of_row.insert(0, called_after)
             model = " ".join(filter(None, of_row))
-            outer, _, field = column.partition(".")
-            is_field = field and is_name_of_reply(outer)  # `replies.gpt-4.1` are those of gpt-4.1
-            of_column = field if is_field else column
+            of_column = model_of_field(column)
             predicted = reader.predicted(row)
             if parts:
                 predicted = _of_part(predicted, text_in_cell(row.cells.get(PART)))
