@@ -495,6 +495,34 @@ def test_a_setting_of_scoring_beside_its_table_is_sent_there(snellen: Command) -
     assert code == 2 and "there is no file absent.toml" in err
 
 
+def test_files_of_predictions_that_were_scored_alone_are_compared_after_all(
+    snellen: Command,
+) -> None:
+    questions = [(f"q{i}", f"Which colour is disc {i}?", "red", "blue") for i in range(4)]
+    header = "id\tquestion\tA\tB\tanswer\tprediction\n"
+    for name, reply in (("one_colours", "A"), ("two_colours", "B")):
+        rows = ["\t".join((*question, "A", reply)) for question in questions]
+        Path(f"{name}.tsv").write_text(header + "\n".join(rows) + "\n")
+        assert snellen("score", f"{name}.tsv")[0] == 0
+    files = ("one_colours.tsv", "two_colours.tsv")
+    runs = sorted(str(path) for path in Path("runs").iterdir())
+    together = f"`snellen score {' '.join(files)}`"
+    assert together in snellen("compare", *files)[2]
+    assert f"score them together, which makes them runs of one benchmark: {together}" in " ".join(
+        snellen("compare", *runs)[2].split()
+    )
+
+    code, _, err = snellen("score", *files)
+    assert code == 0, err
+    assert sorted(str(path) for path in Path("runs").iterdir()) == runs
+    # A file that is scored alone again stays comparable.
+    assert snellen("score", files[0], "--extractor", "strict")[0] == 0
+    assert snellen("score", runs[1], "--extractor", "strict")[0] == 0
+    code, out, err = snellen("compare", *runs, "--json")
+    assert code == 0, err
+    assert json.loads(out.splitlines()[0])["first_value"] == 1.0
+
+
 # --- a function as metric and as judge -------------------------------------------------------------------------------
 
 

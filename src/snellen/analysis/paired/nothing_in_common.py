@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,7 +27,10 @@ def nothing_in_common(runs: Sequence[ScoredRun]) -> str:
     benchmarks = [_distinct(rows, "benchmark") for rows in rows_by_run]
     shared_benchmarks = _shared(benchmarks)
     if not shared_benchmarks:
-        return f"these runs have no benchmark in common: {_name_each(labels, benchmarks)}; run the models on the same benchmarks"
+        advice = "run the models on the same benchmarks"
+        if all(run.manifest.is_imported for run in runs):
+            advice = _advice_on_files([run.manifest.fingerprint["predictions"] for run in runs])
+        return f"these runs have no benchmark in common: {_name_each(labels, benchmarks)}; {advice}"
 
     comparable_rows_by_run = []
     for rows in rows_by_run:
@@ -44,6 +48,13 @@ def nothing_in_common(runs: Sequence[ScoredRun]) -> str:
         f"these runs have no benchmark, protocol and metric in common: {names} is scored by {_name_each(labels, metrics)}; "
         "score all of them by the same rules"
     )
+
+
+def _advice_on_files(files: Sequence[str]) -> str:
+    """Return how files of predictions become runs that can be compared."""
+    command = f"`{shlex.join(['snellen', 'score', *files])}`"
+    together = for_caller(command, "sn.score of the file, with benchmark=, for each of them")
+    return f"if their files have the same questions, score them together, which makes them runs of one benchmark: {together}"
 
 
 def left_out_runs(runs: Sequence[ScoredRun], comparison: Comparison) -> dict[Path, str]:

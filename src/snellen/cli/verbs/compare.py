@@ -182,6 +182,7 @@ def compare_command(
         return
 
     _check_no_models(runs)
+    _check_no_files(runs)
     metric_names = [code_name(name) for name in compare.metrics]
     folders = runs_in(runs)
     metrics_to_compute = _metrics_to_compute(metric_names, folders, stored_scoring)
@@ -326,6 +327,16 @@ def _check_no_models(words: Sequence[str]) -> None:
         raise DataError(
             f"{models[0]} is a model, and runs are compared: first `snellen run {models[0]} BENCHMARK`, or run two models "
             "and compare them in one command: `snellen compare --sequential MODEL_A MODEL_B BENCHMARK`"
+        )
+
+
+def _check_no_files(words: Sequence[str]) -> None:
+    """Raise DataError if a file is given where a run is expected, with the command that makes runs of files."""
+    files = [word for word in words if Path(word).is_file()]
+    if files:
+        raise DataError(
+            f"{files[0]} is a file, and runs are compared: first {command_line('score', *files)}, which makes a run of "
+            "each file of predictions, and then compare these runs"
         )
 
 

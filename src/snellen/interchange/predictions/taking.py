@@ -25,7 +25,7 @@ from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.catalogue.forms import prediction_form
 from snellen.catalogue.suites import PredictionForm
 from snellen.common.drafts import Draft
-from snellen.common.foreign import NotAFileError, open_file
+from snellen.common.foreign import TABLE_BYTES, NotAFileError, open_file, read_file
 from snellen.common.paths import slug
 from snellen.errors import DataError
 from snellen.formats.rows import is_row_file
@@ -87,7 +87,9 @@ from snellen.runs.imported_predictions import (
     imported_run_folder,
     write_imported_run,
 )
-from snellen.runs.run_folder import read_manifest
+from snellen.runs.own_questions import questions_folder
+from snellen.runs.run_folder import RUN_MANIFEST, read_manifest
+from snellen.scoring.kept_scoring import SCORING_FILES, SCORINGS
 
 
 class FileReading(Struct, frozen=True):
@@ -379,9 +381,11 @@ def _write_run(
     findings: Findings,
     folder: Path,
     model: str,
+    *,
+    has_own_questions: bool = False,
 ) -> Path:
     """Write the run of a file whose rows have been matched to questions, and return its folder."""
-    check_import(folder, taken.path, target)
+    check_import(folder, taken.path, None if has_own_questions else target)
     file = taken.file
     samples = {sample.id: sample for sample in target.samples()}
     placed = number_presentations(taken.path, placed, samples, file.repeats, findings)
@@ -473,19 +477,68 @@ def _own_runs(
         taken = own_file.taken
         folder = to or _run_folder(taken)
         check_import(folder, taken.path)
-        lines = b"".join(msgspec.json.encode(kept_question(draft)) + b"\n" for draft in drafts)
+        lines = [msgspec.json.encode(kept_question(draft)) for draft in drafts]
         model_name = model or taken.file.model or _model_of(taken.file.title, name, len(group))
+        shared = _shared_benchmark(folder, lines) if len(group) == 1 else None
         with _gone_if_refused(folder):
-            write_atomically(folder / QUESTIONS, lines)
-            spec = spec_of_file(name, taken.path, files, drafts)
-            target = build_benchmark(spec, source=folder, to=folder / "benchmark")
-            if own_file.questions.drafts == drafts:
+            if shared is not None:
+                target = shared
+                model_name = model_name or read_manifest(folder).model
+            else:
+                write_atomically(folder / QUESTIONS, b"".join(line + b"\n" for line in lines))
+                spec = spec_of_file(name, taken.path, files, drafts)
+                target = build_benchmark(spec, source=folder, to=folder / "benchmark")
+                _remove_scores_of_others(folder, target)
+            if shared is None and own_file.questions.drafts == drafts:
                 placed: Sequence[PlacedRow] = own_file.questions.placed
             else:
                 with_ids = _with_own_ids(taken.file)
                 placed = join_rows(taken.path, with_ids, target, own_file.findings)
-            run = _write_run(taken, target, placed, own_file.findings, folder, model_name)
+            run = _write_run(
+                taken, target, placed, own_file.findings, folder, model_name, has_own_questions=True
+            )
         yield index, run
+
+
+def _shared_benchmark(folder: Path, lines: Sequence[bytes]) -> Benchmark | None:
+    """Return the benchmark that an earlier import of a file shares with other files.
+
+    A file that was once scored together with others stays comparable with them when it is scored alone.
+
+    Args:
+        folder: The folder of the run.
+        lines: The questions of the file, as they are stored.
+
+    Returns:
+        The benchmark; None without an earlier import, or if it does not have the same questions.
+    """
+    if not (folder / RUN_MANIFEST).exists():
+        return None
+    try:
+        stored = read_file(folder / QUESTIONS, TABLE_BYTES).splitlines()
+        benchmark = Benchmark(folder / "benchmark")
+        [use] = read_manifest(folder).benchmarks
+    except (OSError, DataError):
+        return None
+    is_current = use.matches_build(benchmark.manifest.version, benchmark.manifest.questions)
+    return benchmark if is_current and set(lines) <= set(stored) else None
+
+
+def _remove_scores_of_others(folder: Path, target: Benchmark) -> None:
+    """Remove the scores of an earlier import of the same file as a benchmark of another name.
+
+    This happens when a file is first scored alone and then together with others. The scores are computed again, and
+    verdicts of judges are kept.
+    """
+    if not (folder / RUN_MANIFEST).exists():
+        return
+    for use in read_manifest(folder).benchmarks:
+        if use.matches_build(target.manifest.version, target.manifest.questions):
+            continue
+        rmtree(questions_folder(folder, use.name), ignore_errors=True)
+        rmtree(folder / SCORINGS, ignore_errors=True)
+        for name in SCORING_FILES:
+            (folder / name).unlink(missing_ok=True)
 
 
 def _with_own_ids(file: PredictionFile) -> PredictionFile:
