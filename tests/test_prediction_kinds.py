@@ -320,11 +320,12 @@ def test_a_table_of_verdicts_that_differ_is_refused_with_each_share() -> None:
     assert sn.score(run).value("recorded_verdict") == 1 / 2
 
 
-def test_verdicts_on_another_system_have_a_result_of_their_own() -> None:
+def test_the_plain_name_of_several_verdicts_leads_and_a_note_has_the_others() -> None:
     Path("verdicts.csv").write_text("item,correct,vlm_is_correct\n1,1,0\n2,1,0\n3,1,1\n4,0,0\n")
-    both = read_predictions(recognise_predictions(Path("verdicts.csv")))
-    assert [file.model for file in both] == ["correct", "vlm_is_correct"]
-    assert [[row.verdict for row in file.rows] for file in both] == [[1, 1, 1, 0], [0, 0, 1, 0]]
+    [file] = read_predictions(recognise_predictions(Path("verdicts.csv")))
+    assert [row.verdict for row in file.rows] == [1, 1, 1, 0]
+    [note] = [note for note in file.notes if "own verdicts, in 'correct'" in note]
+    assert "'vlm_is_correct': 25.0%" in note
 
 
 def test_verdicts_beside_empty_replies_do_not_count() -> None:

@@ -63,14 +63,10 @@ def columns_of_verdicts(
         for name, profile in roles.profiles.items()
         if _may_be_verdicts(name, profile) and _are_of_rows(rows, roles, name)
     }
-    flags = [name for name, profile in roles.profiles.items() if _are_flags(profile)]
     surest = verdict_column(profiles)
     if surest and name_score("verdict", surest[0]) > PARTLY:
-        # `ml_correct` beside `correct` is a verdict on another system.
-        ending = f"_{folded_name(surest[0])}"
-        alike = [name for name in flags if folded_name(name).endswith(ending) and is_verdict(name)]
-        return tuple(name for name in roles.profiles if name in (*surest, *alike))
-
+        return surest
+    flags = [name for name, profile in roles.profiles.items() if _are_flags(profile)]
     of_models = _columns_called_alike(flags) or list(filter(is_name_of_model, flags))
     if of_models:
         return tuple(of_models)
