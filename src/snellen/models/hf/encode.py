@@ -359,7 +359,15 @@ class Encoder:
         if not self.tokens.adds_specials(text):
             settings["add_special_tokens"] = False
         given = [text] if self._lists_text and visuals.are_empty else text
-        inputs = self._processor(**visuals.inputs(), text=given, return_tensors="pt", **settings)
+        try:
+            inputs = self._processor(
+                **visuals.inputs(), text=given, return_tensors="pt", **settings
+            )
+        except (ValueError, ZeroDivisionError) as error:
+            if not visuals.images:
+                raise
+            sizes = ", ".join(f"{image.width} x {image.height}" for image in visuals.images)
+            raise ValueError(f"{error} (images of {sizes} pixels)") from error
         ids = tuple(inputs.pop("input_ids")[0].tolist())
         extras: Tensors = {}
         for name in inputs:

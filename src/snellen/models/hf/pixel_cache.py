@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 Tensors = dict[str, Any]
+AMBIGUOUS_HEIGHTS = (1, 3)
+"""Heights in pixels of images whose rows transformers may take for color channels, as there are 1 or 3 of these."""
+_LOG = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -54,13 +60,13 @@ class PixelCache:
         """Return the processor's output for some images; a cached one if the digests of all images are known."""
         digests = self._digests_of(images)
         if args or digests is None:
-            return self._processor(images, *args, **settings)
+            return self._process(images, settings, *args)
         depth = _depth_of_one(digests)
         if depth is not None:
             self._call = depth, settings
         key = _pixel_key(digests, settings)
         if key not in self._cached:
-            self._keep_pixels(key, self._processor(images, **settings))
+            self._keep_pixels(key, self._process(images, settings))
         self._cached.move_to_end(key)
         features = self._cached[key]
         if not isinstance(features, Mapping):  # Idefics' processor returns a tensor
@@ -96,13 +102,20 @@ class PixelCache:
         if self._call is None:
             return None
         depth, settings = self._call
-        features = self._processor(_nested(image, depth), **settings)
+        features = self._process(_nested(image, depth), settings)
         return Pixels(depth, settings, features)
 
     def keep(self, digest: str, pixels: Pixels) -> None:
         """Cache a result of `compute` for the image with this digest."""
         digests = _nested(digest, pixels.depth, tuple)
         self._keep_pixels(_pixel_key(digests, pixels.settings), pixels.features)
+
+    def _process(self, images: Any, settings: Tensors, *args: Any) -> Any:
+        """Return the output for some images. Raises ValueError for an image that transformers misreads."""
+        if not any(height in AMBIGUOUS_HEIGHTS for height in _heights(images)):
+            return self._processor(images, *args, **settings)
+        with _refusing_misread_images():
+            return self._processor(images, *args, **settings)
 
     def _keep_pixels(self, key: tuple[Any, ...], features: Any) -> None:
         self._cached[key] = features
@@ -118,6 +131,46 @@ class PixelCache:
             digests = tuple(self._digests_of(image) for image in images)
             return None if None in digests else digests
         return self._names.get(id(images))
+
+
+@contextlib.contextmanager
+def _refusing_misread_images() -> Iterator[None]:
+    """Raise ValueError if transformers takes the rows of an image for its color channels inside the block.
+
+    It goes on with the misread image then, and says so only in its log.
+    """
+    misread = False
+
+    def note(record: logging.LogRecord) -> bool:
+        nonlocal misread
+        is_misread = "channel dimension is ambiguous" in str(record.msg)
+        misread = misread or is_misread
+        return not is_misread
+
+    log = logging.getLogger("transformers.image_utils")
+    with _LOG:
+        level = log.level
+        log.setLevel(logging.WARNING)
+        log.addFilter(note)
+        try:
+            yield
+        finally:
+            log.removeFilter(note)
+            log.setLevel(level)
+    if misread:
+        raise ValueError(
+            "transformers takes the rows of an image that is 1 or 3 pixels high for its colors, so the model would not "
+            "see the image; use one that is 2, or at least 4, pixels high"
+        )
+
+
+def _heights(images: Any) -> Iterator[int]:
+    """Yield the height of each image in nested lists of images."""
+    if isinstance(images, (list, tuple)):
+        for image in images:
+            yield from _heights(image)
+    elif hasattr(images, "height"):
+        yield images.height
 
 
 def _pixel_key(digests: Any, settings: Tensors) -> tuple[Any, ...]:
