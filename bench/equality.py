@@ -35,7 +35,7 @@ from snellen.models.hf.tolerance import largest_difference  # noqa: E402
 from tiny_configs import ARCHITECTURES, asked, make, normal  # noqa: E402
 from tiny_registered import REGISTERED  # noqa: E402
 
-PATHS = (CACHE, *(candidate.rows_name for candidate in CANDIDATES))
+PATHS = (CACHE, *(candidate.name for candidate in CANDIDATES))
 Place = Callable[[Any], Any]
 """Puts a model where, and in the format in which, it is to be asked."""
 
@@ -73,7 +73,7 @@ def row(name: str, place: Place) -> str:
     sees = largest_difference(exact[:1], engine.score([replace(first, context=other)], PLAIN))
     cells = [cell(verdict, path) for path in PATHS]
     size = f"{cost.passes} / {cost.tokens:,}"
-    found = [verdict.fast_paths.name, f"{largest_difference(exact, fast):.0e}", f"{sees:.2f}", size]
+    found = [verdict.name, f"{largest_difference(exact, fast):.0e}", f"{sees:.2f}", size]
     return " | ".join([name, *cells, *found])
 
 

@@ -23,7 +23,6 @@ from snellen.models.hf.probe import (
     ProbeReply,
     build_probe,
     error_line,
-    generated_replies,
     picked_replies,
 )
 from snellen.models.hf.reference import Scores, reference_reply, reference_scores
@@ -109,9 +108,9 @@ def _asked(name: str, needs: str, small: Small) -> str:
     expected = reference_scores(layout, window)
     off = largest_difference(expected, engine.score(window, verdict.fast_paths))
     moved = largest_difference(expected[:1], _reference(layout, put("third", ASKED[0][1])))
-    written, tolerance = _replies_off(engine, window, verdict.fast_paths, verdict.tolerance)
+    written, tolerance = _replies_off(engine, window, verdict.replies, verdict.tolerance)
     found = [
-        verdict.fast_paths.name,
+        verdict.name,
         _bold_unless(off <= tolerance, f"{off:.0e}"),
         _bold_unless(written <= tolerance, f"{written:.0e}"),
         _bold_unless(moved > 2 * tolerance, f"{moved:.2g}"),
@@ -132,30 +131,12 @@ def _replies_off(
 ) -> tuple[float, float]:
     """How far the tokens of greedy replies are from the likeliest, or from their probabilities by the reference."""
     rows = [prompt.context for prompt in window]
-    off = 0.0
-    for batch in (
-        [rows]
-        if fast_paths.writing in ("shared", "generate in batches")
-        else [[row] for row in rows]
-    ):
-        off = max(
-            [
-                off,
-                *(
-                    _off(engine.layout, row, reply)
-                    for row, reply in zip(batch, _written(engine, batch, fast_paths), strict=True)
-                ),
-            ]
-        )
-    return off, tolerance.token
-
-
-def _written(engine: Engine, rows: Sequence[EncodedPrompt], fast_paths: Any) -> list[ProbeReply]:
-    if fast_paths.writing.startswith("generate"):
-        with engine.remember(rows, fast_paths):
-            return generated_replies(engine.layout, rows)
     picker = GreedyPicker(engine.layout.end_tokens)
-    return picked_replies(picker, engine.generate(rows, picker, REPLY, fast_paths))
+    replies = picked_replies(picker, engine.generate(rows, picker, REPLY, fast_paths))
+    off = 0.0
+    for row, reply in zip(rows, replies, strict=True):
+        off = max(off, _off(engine.layout, row, reply))
+    return off, tolerance.token
 
 
 def _off(layout: Any, row: EncodedPrompt, reply: ProbeReply) -> float:

@@ -42,7 +42,7 @@ from snellen.models.hf.cached_forward import (
 from snellen.models.hf.caches import (
     copy_cache,
 )
-from snellen.models.hf.decoding import generate_plainly, token_picker
+from snellen.models.hf.decoding import token_picker
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt
 from snellen.models.hf.engine import Engine
 from snellen.models.hf.load import kind_of
@@ -52,7 +52,9 @@ from snellen.models.hf.tolerance import largest_difference
 from snellen.records import Decoding, Message, Request, TextPart, Variant
 
 IMAGE, QUESTION, PATCH = 32000, 55, 14
-FAST = FastPaths("tree", shared=True, ragged=True)
+FAST = FastPaths("tree", shared=True)
+OWN_CACHE = FastPaths("rows")
+"""How `scoring=exact` generates replies: each from the cache of its own prompt."""
 TARGETS = {
     "one question, 4 options": 4.8,
     "5 templates x 4 options": 18.0,
@@ -219,8 +221,11 @@ def write(made: Any, rows: list[EncodedPrompt], fast: bool, calls: int = 1) -> l
             pick = token_picker(engine.layout, None, requests[i : i + size])  # type: ignore[arg-type]
             written += engine.generate(rows[i : i + size], pick, 8)
         return written
-    pairs = zip(rows, requests, strict=True)
-    return [generate_plainly(engine.layout, None, [row], [one])[0] for row, one in pairs]  # type: ignore[arg-type]
+    written = []
+    for row, one in zip(rows, requests, strict=True):
+        pick = token_picker(engine.layout, None, [one])  # type: ignore[arg-type]
+        written += fresh(made, PLAIN, 1).generate([row], pick, 8, OWN_CACHE)
+    return written
 
 
 def score(made: Any, asked: list[ContinuedPrompt], fast: bool) -> Any:

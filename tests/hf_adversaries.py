@@ -236,10 +236,10 @@ ADVERSARIES: dict[str, Callable[[], Any]] = {
 MEASURED = {
     "batch statistics": "a cached prompt",
     "capacity": "a text without what follows",
-    "window by mask": "tree, prompt shared, features kept, trunks kept",
-    "prefix in both directions": "tree, picture shared, features kept, trunks kept",
-    "positions ignored": "tree, prompt shared, features kept, trunks kept",
-    "injection by slot": "tree, prompt shared, features kept, trunks kept",
+    "window by mask": "tree, prompt shared",
+    "prefix in both directions": "tree, image shared",
+    "positions ignored": "tree, prompt shared",
+    "injection by slot": "tree, prompt shared",
     "text-dependent tower": "a text without what follows",
 }
 """Those that the self-check notices when the model is loaded, and the path that it finds wrong."""

@@ -23,21 +23,23 @@ LIBRARIES = ("torch", "transformers", "peft")
 ENGINE_METHODS = dict(vars(Engine))
 HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 
-Chooser = Callable[[Engine, Sequence[ContinuedPrompt]], SelfCheckResult]
+Chooser = Callable[..., SelfCheckResult]
 
 
 def keeping_self_checks(folder: Path) -> Chooser:
     """Return a `choose_fast_paths` that keeps its results in `folder`, where other processes find them."""
     folder.mkdir(parents=True, exist_ok=True)
 
-    def choose(engine: Engine, probe: Sequence[ContinuedPrompt]) -> SelfCheckResult:
+    def choose(
+        engine: Engine, probe: Sequence[ContinuedPrompt], *, exact: bool = False
+    ) -> SelfCheckResult:
         if not _is_of_libraries(engine):
-            return choose_fast_paths(engine, probe)
-        kept = folder / _digest(engine, probe)
+            return choose_fast_paths(engine, probe, exact=exact)
+        kept = folder / f"{_digest(engine, probe)}{' exact' if exact else ''}"
         if kept.exists():
             result: SelfCheckResult = pickle.loads(kept.read_bytes())
             return result
-        result = choose_fast_paths(engine, probe)
+        result = choose_fast_paths(engine, probe, exact=exact)
         begun = kept.with_suffix(f".{os.getpid()}")
         begun.write_bytes(pickle.dumps(result))
         begun.replace(kept)
@@ -54,7 +56,7 @@ def _is_of_libraries(engine: Engine) -> bool:
     for module in layout.model.modules():
         kind = type(module)
         own_forward = vars(module).get("forward")
-        if module in (layout.tower, layout.text_encoder):
+        if module is layout.tower:
             # The engine puts a cache around it.
             wrapped = getattr(own_forward, "__wrapped__", None)
             if getattr(wrapped, "__func__", None) is kind.forward:

@@ -165,6 +165,9 @@ def test_idefics_is_asked_and_sees_its_picture() -> None:
     assert probe[0].context.per_token == {"image_attention_mask"}
     assert probe[0].context.extras["image_attention_mask"].ndim == 3
     assert off <= verdict.tolerance.token
+    # Each of its forward passes takes the image, also those that continue a cache.
+    assert engine.layout.images_again
+    assert verdict.fast_paths == verdict.replies == FastPaths("tree", shared=True)
     first = probe[0]
     pixels = normal(5, *first.context.extras["pixel_values"].shape)
     other = EncodedPrompt(
@@ -211,7 +214,7 @@ def test_a_mask_of_pictures_is_repeated_for_new_tokens_and_a_label_is_that_of_te
         "sizes"
     ].shape == (1, 2)
     assert truncate(longer, 2).extras["seen"].shape == (1, 2, 2)
-    assert pad_rows([prompt, longer], 0, "right")["seen"].shape == (2, 5, 2)
+    assert pad_rows([prompt, longer], 0)["seen"].shape == (2, 5, 2)
 
 
 def test_a_model_with_plain_positions_is_not_given_positions_in_a_plane() -> None:
@@ -244,10 +247,10 @@ def test_pictures_of_two_shapes_share_no_batch() -> None:
     contexts = [prompt.context for prompt in probe]
     assert len({tuple(context.extras["image_sizes"][0].tolist()) for context in contexts}) == 2
     expected = reference_scores(engine.layout, probe)
-    together = FastPaths("tree", ragged=True)
+    together = FastPaths("tree")
     assert largest_difference(expected, engine.score(probe, together)) < 1e-4
     with pytest.raises(ValueError, match="different shapes"):
-        pad_rows(contexts, 0, "right")
+        pad_rows(contexts, 0)
 
 
 def by_hand(name: str, head: EncodedPrompt, **changes: Any) -> tuple[Engine, list[ContinuedPrompt]]:
@@ -305,16 +308,15 @@ def test_positions_that_begin_behind_the_padding_token_are_continued() -> None:
 
 def test_a_model_that_makes_no_cache_is_given_one() -> None:
     verdict, off, engine, _ = checked("granite4_vision")
-    assert (
-        engine.layout.given_cache and verdict.fast_paths.way == "tree" and verdict.fast_paths.ragged
-    )
-    assert verdict.fast_paths.writing == "shared" and off <= verdict.tolerance.token
+    assert engine.layout.given_cache
+    assert verdict.fast_paths == verdict.replies == FastPaths("tree", shared=True)
+    assert off <= verdict.tolerance.token
 
 
 def test_features_of_a_tower_that_puts_all_pictures_into_one_row_are_not_merged_by_rows() -> None:
     """Pixtral's: images that were seen one by one are then asked together."""
     engine, window = by_hand("mistral3", of_pixtral())
-    paths = FastPaths("full rows")
+    paths = FastPaths("rows")
     for prompt in window[1:3]:
         engine.score([prompt], paths)
     assert (
@@ -341,7 +343,7 @@ def test_a_model_whose_scores_depend_on_the_text_after_them_keeps_no_cache() -> 
         assert moved > 0.01 if heads == 1 else moved < 1e-4
     causal, other = verdicts
     assert causal.fast_paths.shared
-    assert other.fast_paths.name == "plain; replies token by token"
+    assert other.name == "plain; replies token by token"
     assert "a text without what follows is off by" in other.line
 
 
@@ -353,7 +355,7 @@ def test_settings_stored_with_a_model_change_no_reply() -> None:
     )
     model.generation_config = stored
     verdict = choose_fast_paths(Engine(read_layout(model, 0), 8, 4096), asked(head))
-    assert verdict.fast_paths.writing == "generate in batches" and model.generation_config is stored
+    assert verdict.replies == FastPaths("rows") and model.generation_config is stored
 
 
 def test_a_control_byte_behind_a_prompt_belongs_to_the_prompt() -> None:

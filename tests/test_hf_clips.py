@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from snellen.errors import ModelError
 from snellen.models.hf.conversation import Clip, Conversation, with_clips
+from snellen.models.hf.decoding import token_picker
 from snellen.models.hf.load import HfOptions, LoadedModel
 from snellen.models.hf.model import HFModel
 from snellen.models.hf.reference import reference_reply, reference_scores
@@ -27,11 +28,11 @@ TIMES = (0.0, 5.5, 11.0, 16.5)
 """So long that Qwen2.5-VL's places in time are behind all of the text's."""
 REPLIES = ("red", "dark green")
 ON_CLIPS = {
-    "qwen2_vl": "tree, picture shared",
-    "qwen2_5_vl": "tree, picture shared",
-    "qwen3_vl": "tree, picture shared",
-    "llava_onevision": "tree, picture shared",
-    "internvl": "tree, picture shared",
+    "qwen2_vl": "tree, image shared",
+    "qwen2_5_vl": "tree, image shared",
+    "qwen3_vl": "tree, image shared",
+    "llava_onevision": "tree, image shared",
+    "internvl": "tree, image shared",
 }
 
 
@@ -153,13 +154,14 @@ def test_likelihoods_and_replies_about_clips_are_those_of_one_row_at_a_time(
             assert score.sum == pytest.approx(sum(tail), abs=1e-3)
     # What comes first changes what is said, so the clip is seen in its order.
     assert abs(responses[0].scores[0].sum - responses[2].scores[0].sum) > 0.01
-    assert ON_CLIPS[name] in model._proofs["clips"].fast_paths.name
+    assert ON_CLIPS[name] in model._proofs["clips"].name
 
     written = [ask(text, *frames) for frames in clips for text in questions]
     rows = [model._encoded(request, pictures) for request in written]
-    for row, tokens in zip(
-        rows, model._write(rows, written, model._proofs["clips"].fast_paths), strict=True
-    ):
+    pick = token_picker(model._layout, model._prompter.tokens, written)
+    longest = written[0].decoding.max_new_tokens
+    replies = model._engine.generate(rows, pick, longest, model._proofs["clips"].replies)
+    for row, tokens in zip(rows, replies, strict=True):
         assert max(reference_reply(model._layout, row, tokens).deficits) < 1e-3
     assert [reply.error for reply in model.generate(written, pictures)] == [None] * 4
 

@@ -32,9 +32,11 @@ from snellen.errors import ModelError
 from snellen.models.base import Model
 from snellen.models.hf import encode
 from snellen.models.hf.conversation import THOUGHTLESS
+from snellen.models.hf.decoding import token_picker
 from snellen.models.hf.load import HfOptions, LoadedModel, load_pretrained, unless_out_of_memory
 from snellen.models.hf.lookahead import Lookahead
 from snellen.models.hf.model import open_hf
+from snellen.models.hf.spot_checks import SpotChecks
 from snellen.models.loading import load_model
 from snellen.models.model_strings import ModelSpec, parse_spec
 from snellen.records import Decoding, ImageRef, Message, TextPart
@@ -357,8 +359,8 @@ def test_a_reply_ends_at_the_tokenizers_end_token_where_no_other_is_named(
     for file in (endless / "config.json", endless / "generation_config.json"):
         file.write_text(re.sub(r'"eos_token_id": \d+', '"eos_token_id": null', file.read_text()))
     model = opened(endless, exact)
-    paths = model._proofs[model._default_content].fast_paths
-    [[first, *_]] = model._write([model._encoded(asked, PICTURES)], [asked], paths)
+    pick = token_picker(model._layout, model._prompter.tokens, [asked])
+    [[first]] = model._engine.generate([model._encoded(asked, PICTURES)], pick, 1)
     tokenizer = model._encoder.tokenizer
     tokenizer.eos_token = tokenizer.convert_ids_to_tokens(first)
     tokenizer.save_pretrained(endless)
@@ -542,11 +544,8 @@ def test_pictures_that_are_expected_are_made_ready_by_another_thread_and_answere
     monkeypatch.setattr(
         type(processor), "__call__", lambda *_, **__: pytest.fail("pixels were computed again")
     )
-    proofs = {
-        shows: dataclasses.replace(proof, spot_checks=None)
-        for shows, proof in model._proofs.items()
-    }
-    model._proofs = proofs  # spot checks compute them again
+    # Spot checks compute them again.
+    monkeypatch.setattr(SpotChecks, "reason_to_check", lambda *args: None)
     assert sums(model, *asked) == expected
     assert set(threads) == {"snellen-images"}
     assert len(threads) == len(shown)

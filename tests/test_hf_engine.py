@@ -18,15 +18,12 @@ import torch
 import transformers as tf
 from accelerate import dispatch_model
 
-from snellen.models.hf.cached_forward import (
-    write_token_by_token,
-)
 from snellen.models.hf.caches import (
     ROOM,
     with_room,
 )
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, extend
-from snellen.models.hf.engine import Engine, batches_in_order
+from snellen.models.hf.engine import Engine
 from snellen.models.hf.load import inference
 from snellen.models.hf.model_layout import read_layout
 from snellen.models.hf.prefix_cache import RECENT, PrefixCache
@@ -37,16 +34,16 @@ from snellen.models.hf.tolerance import largest_difference
 from tiny_configs import ARCHITECTURES, asked, make, normal, tokens
 
 EXPECTED = {
-    "PaliGemma": "tree, prompt shared, features kept, trunks kept",
-    "Gemma 3": "rows, picture shared, features kept, one group at a time",
-    "BLIP-2 FlanT5": "full rows, encoders kept",
-    "InstructBLIP FlanT5": "full rows, encoders kept",
-    "Florence-2": "full rows, encoders kept",
-    "GIT": "rows, picture shared, features kept, one group at a time",
-    "Kosmos-2": "rows, picture shared, features kept, one group at a time",
+    "PaliGemma": "tree, prompt shared",
+    "Gemma 3": "rows, image shared",
+    "BLIP-2 FlanT5": "rows, prompt shared",
+    "InstructBLIP FlanT5": "rows, prompt shared",
+    "Florence-2": "rows, prompt shared",
+    "GIT": "rows, image shared",
+    "Kosmos-2": "rows, image shared",
 }
-EVERYTHING = "tree, picture shared, features kept, trunks kept"
-ALL = FastPaths("tree", shared=True, ragged=True)
+EVERYTHING = "tree, image shared"
+ALL = FastPaths("tree", shared=True)
 
 
 def engine_of(model: Any, rows: int = 8) -> Engine:
@@ -116,7 +113,7 @@ def test_a_wrong_path_is_found_out() -> None:
     verdict = checked("PaliGemma")
     assert verdict.differences[EVERYTHING] > 0.1
     assert f"{EVERYTHING} is off by" in verdict.line
-    assert verdict.line.count("picture shared") == 1  # narrower paths that fail too are not listed
+    assert verdict.line.count("image shared") == 1  # narrower paths that fail too are not listed
     assert "\n" not in verdict.line
 
 
@@ -130,7 +127,6 @@ def test_layers_with_a_sliding_window_are_never_given_holes_though_a_short_probe
     ]
     verdict = choose_fast_paths(engine_of(model), short)
     assert verdict.fast_paths.way == "rows"
-    assert not verdict.fast_paths.ragged
 
 
 def test_rope_positions_do_not_leak_from_one_sample_to_the_next() -> None:
@@ -138,8 +134,8 @@ def test_rope_positions_do_not_leak_from_one_sample_to_the_next() -> None:
     engine, window = engine_of(model), asked(head)
     text_only = ContinuedPrompt(EncodedPrompt(tokens(9, 20), {}), (tokens(1, 3),))
     fresh = engine_of(make("Qwen2-VL")[0]).score([text_only], PLAIN)
-    engine.score(window, FastPaths("tree", shared=True, ragged=True))
-    for fast_paths in (PLAIN, FastPaths("rows"), FastPaths("tree", ragged=True)):
+    engine.score(window, ALL)
+    for fast_paths in (PLAIN, FastPaths("rows"), FastPaths("tree")):
         engine.score(window[:1], fast_paths)
         assert largest_difference(fresh, engine.score([text_only], fast_paths)) < 1e-4
 
@@ -149,7 +145,7 @@ def test_a_prefix_of_an_earlier_call_serves_its_own_picture_and_no_other(name: s
     model, head = make(name)
     engine, window = engine_of(model), asked(head)
     able = checked(name).fast_paths
-    assert able.ragged
+    assert able.way == "tree"
     plain = engine_of(model, rows=1).score(window, PLAIN)
     # One by one, as waves ask; the third is about another image, and the whole window comes last.
     for i, one in enumerate(window):
@@ -243,11 +239,7 @@ def test_no_mask_is_made_for_a_token_that_sees_all_before_it(able: FastPaths) ->
             ([replace(short, digests=("cat",)), others[1]], False),
         ):
             masks.clear()
-            alone = [
-                reply
-                for row in window
-                for reply in write_token_by_token(engine.layout, [row], greedy, 6)
-            ]
+            alone = [reply for row in window for reply in engine.generate([row], greedy, 6, PLAIN)]
             assert engine.generate(window, greedy, 6) == alone
             assert masks
             needs_none = whole or able.way == "rows"  # rows are run with those of their length
@@ -308,21 +300,20 @@ def test_the_vision_tower_runs_once_a_picture(name: str) -> None:
     assert engine.vision_tower.runs - seen == 2
 
 
-def test_an_encoder_reads_a_prompt_for_all_its_continuations() -> None:
+def test_an_encoder_reads_a_prompt_once_for_its_continuations_and_its_reply() -> None:
     model, head = make("InstructBLIP FlanT5")
     engine, window = engine_of(model, rows=16), asked(head)
-    assert engine.text_encoder is not None
-    engine.score(window, FastPaths("full rows"))
-    rows = sum(len(prompt.tails) for prompt in window)
-    # The first batch of a shape has a second row, to see whether the encoder keeps rows apart.
-    assert rows == 12
-    assert engine.text_encoder.runs <= len(window) + 2
+    encoder, rows = model.language_model.get_encoder(), 0
 
+    def count(module: Any, given: Any, output: Any) -> None:
+        nonlocal rows
+        rows += output.last_hidden_state.shape[0]
 
-def test_continuations_of_a_prompt_stay_in_one_batch_where_they_fit() -> None:
-    owners = [0, 0, 0, 1, 1, 2, 2, 2, 2, 2]
-    assert batches_in_order(range(10), owners, 4) == [[0, 1, 2], [3, 4], [5, 6, 7, 8], [9]]
-    assert batches_in_order(range(10), owners, 5) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+    with encoder.register_forward_hook(count):
+        engine.score(window, FastPaths("rows"))
+        assert rows == len(window) < sum(len(prompt.tails) for prompt in window)
+        engine.generate([prompt.context for prompt in window], greedy, 5, FastPaths("rows"))
+        assert rows == 2 * len(window)
 
 
 def test_a_window_larger_than_the_budget_gives_the_same_scores() -> None:
@@ -338,9 +329,7 @@ def test_a_window_larger_than_the_budget_gives_the_same_scores() -> None:
         )
 
 
-@pytest.mark.parametrize(
-    "able", [FastPaths("full rows"), FastPaths("tree", shared=True, ragged=True)]
-)
+@pytest.mark.parametrize("able", [FastPaths("rows"), ALL], ids=["rows", "tree"])
 def test_running_out_of_memory_halves_the_batch_and_loses_nothing(able: FastPaths) -> None:
     model, head = make("LLaVA")
     first = asked(head)[0]

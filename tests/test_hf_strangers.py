@@ -22,15 +22,8 @@ from PIL import Image
 import snellen as sn
 from hf_strangers import KNOWN, STRANGERS, stranger
 from small import built, rows
-from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt
-from snellen.models.hf.engine import Engine
 from snellen.models.hf.model import HFModel
-from snellen.models.hf.model_layout import read_layout
-from snellen.models.hf.reference import reference_scores
-from snellen.models.hf.sharing_plan import PLAIN
-from snellen.models.hf.tolerance import largest_difference
 from snellen.records import ImagePart, Request, Response
-from tiny_configs import tokens
 
 SIZES = ((40, 30), (64, 80), (96, 40), (30, 90), (50, 50))
 LONG = (
@@ -168,30 +161,3 @@ def test_a_run_answers_as_one_question_at_a_time(
             continue
         expected = [reference.score(request, option) for option in request.continuations]
         assert [score.sum for score in response.scores] == pytest.approx(expected, abs=1e-3)
-
-
-def test_the_plain_path_computes_all_logits_of_the_longest_text_and_where_they_matter() -> None:
-    asked: list[int] = []
-
-    def scores_of(name: str, lengths: Sequence[int]) -> tuple[list[Any], list[Any]]:
-        model, _ = stranger(name)
-        engine = Engine(read_layout(model, 0), 4, 4096)
-        head = model.get_output_embeddings()
-        prompts = [
-            ContinuedPrompt(EncodedPrompt(tokens(length, length), {}), (tokens(1, 3),))
-            for length in lengths
-        ]
-        expected = reference_scores(engine.layout, prompts)
-        hook = head.register_forward_pre_hook(lambda _, given: asked.append(given[0].shape[1]))
-        scores = [engine.score([prompt], PLAIN)[0] for prompt in prompts]
-        hook.remove()
-        return scores, expected
-
-    scores, expected = scores_of("a head that reads neighbours", (40, 120, 60, 100))
-    assert largest_difference(expected, scores) < 1e-4
-
-    asked.clear()
-    scores, expected = scores_of("images shrunk to the smallest", (120, 60, 100))
-    assert largest_difference(expected, scores) < 1e-4
-    # The longest with all 123 logits, and then each with those that predict its continuation.
-    assert asked == [123, 4, 4, 4]

@@ -34,7 +34,7 @@ def count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Count:
     """Counts the self-checks of these models that are done, each with a new engine."""
     done: list[Any] = []
 
-    def check(engine: Engine, probe: Any) -> str:
+    def check(engine: Engine, probe: Any, *, exact: bool) -> str:
         done.append(engine)
         return "a result"
 

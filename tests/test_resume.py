@@ -431,7 +431,7 @@ class Scoring(Slow):
         return {"model": "slow", "scoring": self._way}
 
 
-TREE = "tree, picture shared, features kept, trunks kept"
+TREE = "tree, image shared"
 
 
 def test_a_run_begun_when_short_prefixes_ran_in_one_forward_resumes(
@@ -453,7 +453,7 @@ def test_a_run_that_was_scored_in_another_way_is_refused(
     questions: Benchmark, tmp_path: Path
 ) -> None:
     folder = str(questions.folder)
-    rows = Scoring("rows, picture shared, features kept, one group at a time")
+    rows = Scoring("rows, image shared")
     evaluate(rows, folder, "likelihood", runs=tmp_path, name="run", limit=4)
     with pytest.raises(StoreError, match=f"scoring was rows, .*, is {TREE}"):
         evaluate(Scoring(TREE), folder, "likelihood", runs=tmp_path, name="run")

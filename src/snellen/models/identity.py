@@ -25,9 +25,11 @@ ADAPTERS_OF_SAME_REPLIES: tuple[tuple[str, ...], ...] = (("openai-2", "openai-1"
 
 SCORING_FACT = "scoring"
 """Fact of a fingerprint of `hf:` models: how options are scored and replies written."""
-ONE_FORWARD = ", one forward"
-"""Part of a way of scoring that ended in November 2026: a short prefix was run in the same forward pass as the tokens
-after it. Scores by the way that took its place differ by rounding alone, since both are held to the same reference."""
+EARLIER_DETAILS = (", one forward", ", features kept", ", trunks kept", ", one group at a time")
+"""Parts of the names that ways of scoring had until December 2026.
+
+Scores by the ways that took their place differ by rounding alone, since all are held to the same reference.
+"""
 
 
 class ModelIdentity(Struct, frozen=True):
@@ -103,11 +105,14 @@ def as_current_scoring(fingerprint: Mapping[str, str]) -> dict[str, str]:
 
     Examples:
         >>> as_current_scoring({"scoring": "tree, picture shared, features kept, one forward, trunks kept"})
-        {'scoring': 'tree, picture shared, features kept, trunks kept'}
+        {'scoring': 'tree, image shared'}
     """
     facts = dict(fingerprint)
     if SCORING_FACT in facts:
-        facts[SCORING_FACT] = facts[SCORING_FACT].replace(ONE_FORWARD, "")
+        name = facts[SCORING_FACT]
+        for detail in EARLIER_DETAILS:
+            name = name.replace(detail, "")
+        facts[SCORING_FACT] = name.replace("picture shared", "image shared")
     return facts
 
 

@@ -11,19 +11,19 @@ pixel_cache          an image's pixels, computed once for all prompts
 lookahead            images of later requests, prepared in threads
 model_layout         the modules and settings of an architecture that the fast paths use
 caches               copies, rows and lengths of a model's cache
-cached_forward       rows as one batch; full forward passes, and those that go on from a cache
+decoding             how the next token is chosen, and when a reply ends
+cached_forward       prompts as one batch, and forward passes that continue from their cache
 token_trees          what follows a prefix as a tree in one row of a cache
 prefix_sharing       scoring and generation after a shared prefix, by trees or rows
 vision_cache         encoders whose outputs are cached
-sharing_plan         the ways to run a window, and which of its requests share a prefix
+sharing_plan         the three ways to run a window, and which of its requests share a prefix
 engine               runs a window of requests in one of the ways, halved when memory runs out
 prefix_cache         prefixes kept from call to call
-reference            one row at a time in float64
+reference            one row at a time, nothing cached, log-probabilities in float64; also the plain way itself
 tolerance            how far the scores of a fast path may differ from the reference because of rounding
 probe                test prompts, and the comparison of replies with the reference
 selfcheck            finds out which fast paths give the same scores and replies as the reference
 spot_checks          some requests of a run again by the reference
-decoding             how the next token is chosen, and when a reply ends
 model                the adapter that puts these together
 adapters             LoRA and other adapters of PEFT
 settings_facts       what the replies of a model in memory depend on, in addition to its weights

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from snellen.models.hf.load import import_transformers
@@ -30,6 +31,8 @@ def copy_cache(cache: Any) -> Any:
     Keys and values are not copied, because layers of attention replace their tensors when tokens
     are added. All other states are copied.
     """
+    if hasattr(cache, "self_attention_cache"):
+        return _by_part(cache, copy_cache)
     twin = copy.copy(cache)
     for name, value in vars(cache).items():
         if name != "layers":
@@ -52,6 +55,8 @@ def select_cache_rows(cache: Any, rows: Any) -> Any:
     Raises:
         ValueError: A layer has a state whose rows cannot be selected.
     """
+    if hasattr(cache, "self_attention_cache"):
+        return _by_part(cache, lambda part: select_cache_rows(part, rows))
     twin = copy_cache(cache)
     count = cache_rows(cache)
     for name in states_beside_layers(cache):
@@ -68,6 +73,15 @@ def select_cache_rows(cache: Any, rows: Any) -> Any:
             raise ValueError(
                 f"layer {number} of its cache, a {type(layer).__name__}, keeps a state of all rows"
             )
+    return twin
+
+
+def _by_part(cache: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a copy of the cache of an encoder-decoder, whose two caches are results of `change`."""
+    twin = copy.copy(cache)
+    twin.is_updated = dict(cache.is_updated)
+    twin.self_attention_cache = change(cache.self_attention_cache)
+    twin.cross_attention_cache = change(cache.cross_attention_cache)
     return twin
 
 
@@ -109,6 +123,8 @@ def with_room(cache: Any, longest: int) -> Any:
         longest: Maximum number of tokens that will be added. At most `ROOM` tokens of room are
             allocated at once.
     """
+    if hasattr(cache, "self_attention_cache"):
+        return _by_part(cache, lambda part: with_room(part, longest))
     layer_with_room = _roomy_layer()
     twin = copy_cache(cache)
     for number, layer in enumerate(twin.layers):

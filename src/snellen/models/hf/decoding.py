@@ -8,23 +8,47 @@ contains the user's seed.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from snellen.models.hf.cached_forward import (
-    Side,
-    TokenChooser,
-    TokenPicker,
-    pad_rows,
-    to_device,
-)
 from snellen.models.hf.encode import EncodedPrompt
-from snellen.models.hf.load import import_transformers, inference
 from snellen.models.hf.model_layout import ModelLayout
 from snellen.models.hf.tokens import TextTokens
 from snellen.records import Decoding, Request, Response, Usage
+
+TokenChooser = Callable[[Any, list[list[int]]], tuple[list[int], list[bool]]]
+"""Function that chooses the next token of each row.
+
+It is given logits of shape (rows, vocabulary) and the tokens of each row so far. It returns the token of each row, and
+for each row whether this token ends the reply.
+"""
+TokenPicker = Callable[[Sequence[int]], TokenChooser]
+"""Function that is given the indices of the requests in a batch, and returns the `TokenChooser` for them."""
+
+
+class GrowingReplies:
+    """The tokens generated so far for each request of a batch, and whether each reply has ended."""
+
+    def __init__(self, count: int, choose: TokenChooser) -> None:
+        self.tokens: list[list[int]] = [[] for _ in range(count)]
+        self.ended = [False] * count
+        self._choose = choose
+
+    def choose(self, logits: Any) -> list[int]:
+        """Choose the next token of each request, append it to its reply, and return all chosen tokens.
+
+        Replies that have ended stay unchanged.
+
+        Args:
+            logits: Logits of the next token; shape (requests, vocabulary).
+        """
+        tokens, ends = self._choose(logits, self.tokens)
+        for row, token in enumerate(tokens):
+            if not self.ended[row]:
+                self.tokens[row].append(token)
+                self.ended[row] = ends[row]
+        return tokens
 
 
 def decoding_group(request: Request) -> tuple[Any, ...]:
@@ -84,106 +108,6 @@ def with_listener(pick: TokenPicker, tell: Callable[[list[int]], None]) -> Token
         return choose_and_tell
 
     return pick_and_tell
-
-
-def generate_plainly(
-    layout: ModelLayout,
-    tokenizer: TextTokens,
-    rows: Sequence[EncodedPrompt],
-    requests: Sequence[Request],
-) -> list[list[int]]:
-    """Return the token ids of a reply to each prompt, by the model's own `generate`, in one batch.
-
-    Args:
-        layout: The model.
-        tokenizer: Decodes tokens, to find stop strings.
-        rows: The prompts.
-        requests: The requests of these prompts, all with the same decoding settings.
-    """
-    import torch
-
-    transformers = import_transformers()
-    decoding = requests[0].decoding
-    prompt_ids = _padded_prompts(layout, rows)["input_ids"]
-    add_noise = gumbel_noise(requests)
-
-    class AddNoise(transformers.LogitsProcessor):
-        def __call__(self, input_ids: Any, scores: Any) -> Any:
-            return add_noise(scores.float())
-
-    class StopAtStrings(transformers.StoppingCriteria):
-        def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
-            ended = []
-            for tokens in _new_tokens(layout, input_ids, prompt_ids).tolist():
-                ended.append(_contains_any(tokenizer.decode(tokens), decoding.stop))
-            return torch.tensor(ended, device=input_ids.device)
-
-    processors = [AddNoise()] if decoding.temperature > 0 else []
-    criteria = [StopAtStrings()] if decoding.stop else []
-    return generate_rows(
-        layout,
-        rows,
-        decoding.max_new_tokens,
-        logits_processor=processors,
-        stopping_criteria=criteria,
-    )
-
-
-def generate_rows(
-    layout: ModelLayout, rows: Sequence[EncodedPrompt], longest: int, **watchers: Sequence[Any]
-) -> list[list[int]]:
-    """Return at most `longest` new token ids for each row, by the model's own `generate`, in one batch.
-
-    The likeliest tokens are chosen, unless `watchers` change the scores.
-
-    Args:
-        layout: The model.
-        rows: The prompts.
-        longest: Maximum number of new tokens.
-        watchers: The lists `logits_processor` and `stopping_criteria` of transformers.
-    """
-    transformers = import_transformers()
-    model = layout.model
-    batch = _padded_prompts(layout, rows)
-    settings = transformers.GenerationConfig(
-        max_new_tokens=longest,
-        do_sample=False,
-        num_beams=1,
-        pad_token_id=layout.pad,
-        eos_token_id=sorted(layout.end_tokens) or None,
-        bos_token_id=model.generation_config.bos_token_id,
-        decoder_start_token_id=layout.start if layout.encoder_decoder else None,
-    )
-    list_types = {
-        "logits_processor": transformers.LogitsProcessorList,
-        "stopping_criteria": transformers.StoppingCriteriaList,
-    }
-    watcher_lists = {name: list_types[name](parts) for name, parts in watchers.items()}
-    layout.forget_positions()
-    with inference(), _without_stored_settings(layout):
-        sequences = model.generate(**batch, generation_config=settings, **watcher_lists)
-    new_tokens: list[list[int]] = _new_tokens(layout, sequences, batch["input_ids"]).tolist()
-    return new_tokens
-
-
-@contextlib.contextmanager
-def _without_stored_settings(layout: ModelLayout) -> Iterator[None]:
-    """Replace the model's generation settings by empty ones inside the block.
-
-    `generate` takes each setting that it is not given from the model's own ones. Those of
-    Florence-2, for example, force the first and last tokens and forbid repeated n-grams.
-    """
-    models = [layout.model]
-    if layout.language_model is not layout.model:
-        models.append(layout.language_model)
-    stored = [model.generation_config for model in models]
-    try:
-        for model in models:
-            model.generation_config = import_transformers().GenerationConfig()
-        yield
-    finally:
-        for model, settings in zip(models, stored, strict=True):
-            model.generation_config = settings
 
 
 def gumbel_noise(requests: Sequence[Request]) -> Callable[[Any], Any]:
@@ -255,30 +179,6 @@ def _index_of_first(tokens: Sequence[int], wanted: frozenset[int]) -> int:
         if token in wanted:
             return index
     return len(tokens)
-
-
-def _padded_prompts(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> dict[str, Any]:
-    """Return the batch of prompts for `generate`.
-
-    A decoder continues from the last position, so padding is on the left. An encoder pads as in scoring, so that its
-    outputs can be cached.
-    """
-    side: Side = "right" if layout.encoder_decoder else "left"
-    return to_device(layout.model, pad_rows(rows, layout.pad, side))
-
-
-def _new_tokens(layout: ModelLayout, sequences: Any, prompt_ids: Any) -> Any:
-    """Return the tokens [rows, new tokens] after the prompt in the output of `generate`.
-
-    Some models return the prompt too, others (BLIP-2) do not. A decoder's output begins with its start token.
-    """
-    if layout.encoder_decoder:
-        return sequences[:, 1:]
-    width = prompt_ids.shape[1]
-    if sequences.shape[1] < width:
-        return sequences
-    has_prompt = bool((sequences[:, :width] == prompt_ids).all())
-    return sequences[:, width:] if has_prompt else sequences
 
 
 def _contains_any(text: str, stops: Sequence[str]) -> bool:

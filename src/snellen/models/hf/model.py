@@ -24,13 +24,12 @@ from snellen.models.base import (
 from snellen.models.hf.conversation import ChatPrompt
 from snellen.models.hf.decoding import (
     decoding_group,
-    generate_plainly,
     to_response,
     token_picker,
     with_listener,
 )
 from snellen.models.hf.encode import KEPT_IMAGES, ContinuedPrompt, EncodedPrompt, Encoder
-from snellen.models.hf.engine import Engine, batches_by_form
+from snellen.models.hf.engine import Engine
 from snellen.models.hf.load import (
     HfOptions,
     LoadedModel,
@@ -45,7 +44,7 @@ from snellen.models.hf.model_layout import input_names, longest_text, read_layou
 from snellen.models.hf.probe import REFUSALS, Shows, build_probe, refusals
 from snellen.models.hf.prompter import Prompter
 from snellen.models.hf.reference import Scores
-from snellen.models.hf.selfcheck import SelfCheckResult, choose_fast_paths, plain_paths
+from snellen.models.hf.selfcheck import SelfCheckResult, choose_fast_paths
 from snellen.models.hf.sharing_plan import PLAIN, FastPaths
 from snellen.models.hf.spot_checks import CheckReason, SpotChecks
 from snellen.models.hf.tolerance import UnrepeatableError
@@ -162,7 +161,7 @@ class HFModel(ShownByName):
             "adapter": ADAPTER,
             **self._prompter.facts(),
         }
-        facts["scoring"] = self._proofs[self._default_content].fast_paths.name
+        facts["scoring"] = self._proofs[self._default_content].name
         if self._conversation.takes_video:
             facts["clips"] = "as pictures" if self._options.clips == "images" else "as video"
         return facts
@@ -174,7 +173,7 @@ class HFModel(ShownByName):
             requests = "request" if count == 1 else "requests"
             line = f"clips were given {form} in {count} {requests}"
             if form == "as video" and "clips" in self._proofs:
-                line += f", scored by {self._proofs['clips'].fast_paths.name}"
+                line += f", scored by {self._proofs['clips'].name}"
             lines.append(line)
         spot_check_lines: dict[str, None] = {}
         for check in self._spot_checks():
@@ -199,7 +198,7 @@ class HFModel(ShownByName):
         return any(check.doubts(sent) for check in self._spot_checks())
 
     def _spot_checks(self) -> list[SpotChecks]:
-        return [proof.spot_checks for proof in self._proofs.values() if proof.spot_checks]
+        return [proof.spot_checks for proof in self._proofs.values()]
 
     def seen_pixels(self, image: Any) -> Sequence[Any]:
         """Return an image as the network receives it.
@@ -219,6 +218,23 @@ class HFModel(ShownByName):
 
     def generate(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
         """Return replies in the order of the requests: new text without special tokens, stripped of white space."""
+        return self._replies(requests, images, None)
+
+    def generate_streaming(
+        self, request: Request, images: Images, listener: ReplyListener
+    ) -> Response:
+        """Return a reply, and call `listener` with the text so far after each token.
+
+        If a spot check finds that the reply is wrong, it is generated again in the plain way. The
+        listener is then called with a shorter text.
+        """
+        [response] = self._replies([request], images, listener)
+        return response
+
+    def _replies(
+        self, requests: Sequence[Request], images: Images, listener: ReplyListener | None
+    ) -> list[Response]:
+        """Return replies in the order of the requests. With a listener, there is only one request."""
         started = time.perf_counter()
         requests = [self._prompter.sent(request) for request in requests]
         with without_warnings():
@@ -229,61 +245,33 @@ class HFModel(ShownByName):
                 key = decoding_group(request), _group_of(prompt)
                 groups.setdefault(key, []).append(index)
 
-        def reply(group: list[int]) -> list[Response]:
-            """Return the responses to a group of requests that may share batches."""
-            group_requests = [requests[index] for index in group]
-            rows = [cast(EncodedPrompt, prompts[index]) for index in group]
-            write = partial(self._write, rows, group_requests)
-            replies = self._checked(group_requests, rows, images, write, SpotChecks.check_reply)
-            responses = []
-            for request, row, tokens in zip(group_requests, rows, replies, strict=True):
-                response = to_response(
-                    self._prompter.tokens, row, tokens, self._layout.end_tokens, request
-                )
-                responses.append(self._prompter.without_thoughts(response, request))
-            return responses
-
-        return self._answered(prompts, list(groups.values()), reply, started)
-
-    def generate_streaming(
-        self, request: Request, images: Images, listener: ReplyListener
-    ) -> Response:
-        """Return a reply, and call `listener` with the text so far after each token.
-
-        If a spot check finds that the reply is wrong, it is generated again in the plain way. The
-        listener is then called with a shorter text.
-        """
-        started = time.perf_counter()
-        request = self._prompter.sent(request)
-        with without_warnings():
-            prompt = self._encoded(request, images)
-
-        def respond(tokens: list[int]) -> Response:
-            row = cast(EncodedPrompt, prompt)
+        def respond(index: int, tokens: Sequence[int]) -> Response:
+            request = requests[index]
+            row = cast(EncodedPrompt, prompts[index])
             response = to_response(
                 self._prompter.tokens, row, tokens, self._layout.end_tokens, request
             )
             return self._prompter.without_thoughts(response, request)
 
-        def write(paths: FastPaths) -> list[list[int]]:
-            """Write the reply, and call the listener with its text after each token."""
-            row = cast(EncodedPrompt, prompt)
-            pick = with_listener(
-                token_picker(self._layout, self._prompter.tokens, [request]),
-                lambda tokens: listener(respond(tokens).text or ""),
-            )
-            with quiet_and_single_threaded(self._layout.model):
-                return self._engine.generate([row], pick, request.decoding.max_new_tokens, paths)
+        def reply(group: list[int]) -> list[Response]:
+            """Return the responses to a group of requests that may share batches."""
+            group_requests = [requests[index] for index in group]
+            rows = [cast(EncodedPrompt, prompts[index]) for index in group]
+            longest = group_requests[0].decoding.max_new_tokens
 
-        def reply(_group: list[int]) -> list[Response]:
-            """Return the response to the request. A reply that a spot check disproves is written again."""
-            row = cast(EncodedPrompt, prompt)
-            [tokens] = self._checked([request], [row], images, write, SpotChecks.check_reply)
-            return [respond(tokens)]
+            def write(paths: FastPaths) -> list[list[int]]:
+                pick = token_picker(self._layout, self._prompter.tokens, group_requests)
+                if listener is not None:
+                    pick = with_listener(
+                        pick, lambda tokens: listener(respond(group[0], tokens).text or "")
+                    )
+                with quiet_and_single_threaded(self._layout.model):
+                    return self._engine.generate(rows, pick, longest, paths)
 
-        groups = [] if isinstance(prompt, Response) else [[0]]
-        [response] = self._answered([prompt], groups, reply, started)
-        return response
+            replies = self._checked(group_requests, rows, images, write, SpotChecks.check_reply)
+            return [respond(index, tokens) for index, tokens in zip(group, replies, strict=True)]
+
+        return self._answered(prompts, list(groups.values()), reply, started)
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
         """Return one score per continuation of each request: the sum of its tokens' log-probabilities in nats."""
@@ -341,47 +329,6 @@ class HFModel(ShownByName):
             ordered.append(response)
         return ordered
 
-    def _write(
-        self, rows: Sequence[EncodedPrompt], requests: Sequence[Request], fast_paths: FastPaths
-    ) -> list[list[int]]:
-        """Return the new tokens of requests with the same decoding settings."""
-        with quiet_and_single_threaded(self._layout.model):
-            if fast_paths.writing.startswith("generate"):
-                return self._generated(rows, requests, fast_paths)
-            pick = token_picker(self._layout, self._prompter.tokens, requests)
-            longest = requests[0].decoding.max_new_tokens
-            return self._engine.generate(rows, pick, longest, fast_paths)
-
-    def _generated(
-        self,
-        rows: Sequence[EncodedPrompt],
-        requests: Sequence[Request],
-        fast_paths: FastPaths,
-    ) -> list[list[int]]:
-        """Return the new tokens of each request, written by the model's own `generate`.
-
-        Args:
-            rows: The tokens and other inputs of each prompt.
-            requests: The requests of these prompts.
-            fast_paths: Which optimisations are allowed, such as several prompts in a batch.
-        """
-        engine = self._engine
-
-        def run(batch: list[int]) -> list[list[int]]:
-            batch_rows = [rows[index] for index in batch]
-            batch_requests = [requests[index] for index in batch]
-            with engine.remember(batch_rows, fast_paths):
-                return generate_plainly(
-                    self._layout, self._prompter.tokens, batch_rows, batch_requests
-                )
-
-        batch_size = 1
-        if fast_paths.writing == "generate in batches":
-            batch_size = engine.budget.rows
-        longest_first = sorted(range(len(rows)), key=lambda index: -len(rows[index].ids))
-        batches = batches_by_form(longest_first, rows, range(len(rows)), batch_size)
-        return engine.in_batches(batches, run)
-
     def _checked(
         self,
         requests: Sequence[Request],
@@ -405,9 +352,10 @@ class HFModel(ShownByName):
             agrees: Returns whether a result agrees with the reference.
         """
         proof = self._proof_of(_context(rows[0]))
+        paths = proof.replies if requests[0].kind == "generate" else proof.scores
+        if paths == PLAIN:
+            return run(PLAIN)
         checks = proof.spot_checks
-        if checks is None:
-            return run(proof.fast_paths)
 
         def run_plainly() -> list[R]:
             checks.asked_plainly.update(request.key for request in requests)
@@ -417,7 +365,7 @@ class HFModel(ShownByName):
         if groups & (checks.disproved | self._distrusted):
             return run_plainly()
         try:
-            results = run(proof.fast_paths)
+            results = run(paths)
         except REFUSALS:
             if len(requests) > 1:  # `_each_if_not_all` finds the request that it fails on
                 raise
@@ -460,10 +408,11 @@ class HFModel(ShownByName):
         For clips, this is found out when the first prompt with a clip is sent.
         """
         content = _content_of(row)
-        if content == "both":
-            return _Proof(PLAIN)
+        default = self._proofs[self._default_content]
         if content == "images":
-            return self._proofs[self._default_content]
+            return default
+        if content == "both":
+            return _Proof(PLAIN, PLAIN, PLAIN.name, default.spot_checks)
         if "clips" not in self._proofs:
             if self._clips_refused:
                 raise ModelError(self._clips_refused)
@@ -486,12 +435,10 @@ class HFModel(ShownByName):
                 probe = build_probe(
                     self._conversation, self._encoder, self._layout.encoder_decoder, shows
                 )
-                if self._exact:
-                    return _Proof(plain_paths(engine, probe))
                 # Another model of the same weights may have been checked already.
-                key = (shows, self.batch_size)
+                key = (shows, self.batch_size, self._exact)
                 if key not in self._self_checks:
-                    self._self_checks[key] = choose_fast_paths(engine, probe)
+                    self._self_checks[key] = choose_fast_paths(engine, probe, exact=self._exact)
                 verdict: SelfCheckResult = self._self_checks[key]
                 engine.layout = verdict.adjusted(engine.layout)
         except UnrepeatableError as error:
@@ -507,15 +454,13 @@ class HFModel(ShownByName):
                 f"{name}: it cannot process an image and a question ({type(error).__name__}: {message}); it may not "
                 "be a vision-language model, or its architecture is not supported"
             ) from error
-        fast_paths = verdict.fast_paths
-        if verdict.line:
+        if verdict.line and not self._exact:
             # Without a cached prompt every option costs a prefill, so the user should know why it is slow.
-            is_slow = not (fast_paths.uses_cache or self._layout.encoder_decoder)
+            is_slow = verdict.fast_paths == PLAIN
             line = f"clips: {verdict.line}" if shows == "clips" else verdict.line
             logger.log(logging.WARNING if is_slow else logging.INFO, "%s: %s", name, line)
-        if not fast_paths.shares:
-            return _Proof(fast_paths)
-        return _Proof(fast_paths, SpotChecks(self._layout, verdict.tolerance, not verdict.alone))
+        spot_checks = SpotChecks(self._layout, verdict.tolerance)
+        return _Proof(verdict.fast_paths, verdict.replies, verdict.name, spot_checks)
 
     def _encoded(self, request: Request, images: Images) -> EncodedPrompt | Response:
         """Return the prompt as tensors, or a failed response saying why it cannot be encoded."""
@@ -656,5 +601,8 @@ def _pad_token(loaded: LoadedModel) -> int:
 class _Proof:
     """How prompts with a certain content have to be run, and the spot checks on them."""
 
-    fast_paths: FastPaths
-    spot_checks: SpotChecks | None = None
+    scores: FastPaths
+    replies: FastPaths
+    name: str
+    """A description of both, for the run's manifest."""
+    spot_checks: SpotChecks

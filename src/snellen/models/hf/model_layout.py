@@ -45,8 +45,6 @@ class ModelLayout:
     """The module that gives an image's tokens places in a plane (M-RoPE, the Qwen-VL family), or None."""
     tower: Any
     """The vision encoder, or None."""
-    text_encoder: Any
-    """The text encoder of an encoder-decoder, or None."""
     end_tokens: frozenset[int]
     """The tokens that end a reply."""
     all_logits: bool = False
@@ -54,6 +52,8 @@ class ModelLayout:
     the text's)."""
     given_cache: bool = False
     """Whether the model creates no cache itself and has to be given one, as `generate` does (Granite 4 Vision)."""
+    images_again: bool = False
+    """Whether each forward pass must be given the images, although the cache holds them (IDEFICS-1)."""
 
     def first_cache(self) -> Tensors:
         """Return the setting that gives an empty cache to a model that makes none."""
@@ -136,7 +136,6 @@ def read_layout(model: Any, pad: int, end_of_text: int | None = None) -> ModelLa
         seen_tokens=_seen_tokens(model.config),
         rotary=rotary,
         tower=tower,
-        text_encoder=language_model.get_encoder() if encoder_decoder else None,
         end_tokens=_end_tokens(model, language_model, end_of_text),
     )
 
@@ -211,12 +210,6 @@ def vision_digest(encoded: EncodedPrompt) -> str:
             values = encoded.extras[name].tolist()
             digest.update(repr(values).encode())
     return digest.hexdigest()
-
-
-def encoder_input_digest(encoded: EncodedPrompt) -> str:
-    """Return a digest of everything that an encoder reads: tokens and images."""
-    inputs = f"{vision_digest(encoded)}{encoded.ids}"
-    return hashlib.blake2b(inputs.encode(), digest_size=16).hexdigest()
 
 
 def _image_end(layout: ModelLayout, encoded: EncodedPrompt) -> int:

@@ -118,7 +118,7 @@ class PrefixCache:
             groups: Groups of them with a common prefix.
             state: The state of the model after these prefixes, one row per group.
         """
-        if state.tile_mask is not None or not plain_layers(state.cache):
+        if state.seen or not plain_layers(state.cache):
             return
         for row, group in enumerate(groups):
             first = items[group.members[0]]

@@ -11,16 +11,14 @@ from typing import Any
 
 from snellen.models.hf.cached_forward import (
     CachedState,
-    GrowingReplies,
-    TokenPicker,
     advance,
     logits_of_texts,
     select_rows,
-    token_scores,
 )
 from snellen.models.hf.caches import (
     with_room,
 )
+from snellen.models.hf.decoding import GrowingReplies, TokenPicker
 from snellen.models.hf.load import copy_to_device
 from snellen.models.hf.model_layout import ModelLayout
 from snellen.models.hf.reference import Scores
@@ -159,6 +157,7 @@ def score_by_rows(
     items: Sequence[PrefixItem],
     groups: Sequence[SharingGroup],
     prefixes: CachedState,
+    most_rows: int,
 ) -> dict[int, Scores]:
     """Return the token scores of requests, first with one row for each prompt, then with one for each continuation.
 
@@ -167,6 +166,7 @@ def score_by_rows(
         items: The tokens of all requests: a prompt (`tokens`) and its continuations (`tails`).
         groups: Groups of requests with a common beginning of the prompt (the prefix).
         prefixes: The model's cache after the prefixes, one row for each group.
+        most_rows: Maximum number of continuations in a forward pass.
 
     Returns:
         For each request by its index in `items`: the log-probabilities of the tokens of each continuation.
@@ -178,7 +178,10 @@ def score_by_rows(
         for row, (_, member) in enumerate(block):
             for tail in items[member].tails:
                 tails.append((row, tail))
-        remaining = iter(_tail_scores(layout, state, tails))
+        tail_scores: Scores = []
+        for start in range(0, len(tails), most_rows):
+            tail_scores += _tail_scores(layout, state, tails[start : start + most_rows])
+        remaining = iter(tail_scores)
         for _, member in block:
             scores[member] = [next(remaining) for _ in items[member].tails]
     return scores
@@ -312,7 +315,9 @@ def _row_scores(first: Any, later: Any, tail: Sequence[int]) -> list[float]:
     logits = first[None]
     if later is not None and len(tail) > 1:
         logits = torch.cat([logits, later[: len(tail) - 1]])
-    scores: list[float] = token_scores(logits, tail).tolist()
+    tokens = torch.tensor(tail, device=logits.device)[:, None]
+    log_probabilities = logits.float().log_softmax(-1)
+    scores: list[float] = log_probabilities.gather(-1, tokens)[:, 0].tolist()
     return scores
 
 

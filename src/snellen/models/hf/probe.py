@@ -17,15 +17,14 @@ from typing import Any, Literal
 from msgspec.structs import replace as replace_struct
 
 from snellen.common.decoding import inspect_image
-from snellen.models.hf.cached_forward import TokenChooser, write_token_by_token
 from snellen.models.hf.conversation import Conversation
-from snellen.models.hf.decoding import generate_rows
+from snellen.models.hf.decoding import TokenChooser
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Encoder
 from snellen.models.hf.engine import Engine
-from snellen.models.hf.load import double, import_transformers
+from snellen.models.hf.load import double
 from snellen.models.hf.model_layout import ModelLayout
 from snellen.models.hf.reference import reference_reply
-from snellen.models.hf.sharing_plan import FastPaths, Writing
+from snellen.models.hf.sharing_plan import FastPaths
 from snellen.models.hf.tolerance import Tolerance, UnrepeatableError
 from snellen.records import ImagePart, ImageRef, Message, TextPart
 
@@ -206,38 +205,11 @@ def picked_replies(picker: GreedyPicker, replies: Sequence[Sequence[int]]) -> li
     return probe_replies
 
 
-def generated_replies(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> list[ProbeReply]:
-    """Return replies by the model's own `generate`, in one batch."""
-    transformers = import_transformers()
-    scores_by_step: list[list[float]] = []
-
-    class RecordScores(transformers.LogitsProcessor):
-        def __call__(self, input_ids: Any, scores: Any) -> Any:
-            log_probabilities = double(scores).log_softmax(-1)
-            scores_by_step.append(log_probabilities.amax(-1).tolist())
-            return scores
-
-    all_tokens = generate_rows(layout, rows, REPLY, logits_processor=[RecordScores()])
-    replies: list[ProbeReply] = []
-    for row, generated in enumerate(all_tokens):
-        tokens: list[int] = []
-        scores: list[float] = []
-        for step, token in enumerate(generated):
-            tokens.append(token)
-            has_score = step < len(scores_by_step)
-            scores.append(scores_by_step[step][row] if has_score else float("nan"))
-            if token in layout.end_tokens:
-                break
-        replies.append(ProbeReply(tokens, scores))
-    return replies
-
-
 def reply_flaw(
     layout: ModelLayout,
     row: EncodedPrompt,
     reply: ProbeReply,
     tolerance: Tolerance,
-    stepwise: bool = False,
 ) -> str:
     """Return how a test reply differs from the reference, such as "writes another token"; empty if it does not."""
     if not reply.tokens:
@@ -252,7 +224,7 @@ def reply_flaw(
         tokens.append(token)
     if not tokens:
         return ""
-    reference = reference_reply(layout, row, tokens, stepwise=stepwise)
+    reference = reference_reply(layout, row, tokens)
     if max(reference.deficits) > tolerance.token:
         return "writes another token"
     scores = reply.scores[: len(tokens)]
@@ -260,63 +232,7 @@ def reply_flaw(
     return "" if largest <= tolerance.token else f"is off by {largest:.2g} nats"
 
 
-def choose_writing(
-    engine: Engine,
-    rows: Sequence[EncodedPrompt],
-    fast_paths: FastPaths,
-    tolerance: Tolerance,
-    cached: bool = True,
-) -> tuple[Writing, dict[str, str]]:
-    """Return the fastest way to generate replies that agrees with the reference, and why faster ways do not.
-
-    Args:
-        engine: Runs the model.
-        rows: The test prompts as tensors.
-        fast_paths: What may be shared between requests.
-        tolerance: How far log-probabilities may differ.
-        cached: Whether to try ways that cache parts of a text.
-
-    Returns:
-        The way; and the reason against each faster way, by its name.
-
-    Raises:
-        ValueError: Not even one forward pass for each token agrees with the reference.
-    """
-    rows_by_form: dict[str, list[EncodedPrompt]] = {}
-    for row in rows:
-        rows_by_form.setdefault(row.form, []).append(row)
-    batches_by_way: dict[Writing, list[list[EncodedPrompt]]] = {}
-    if cached:
-        if fast_paths.uses_cache:
-            batches_by_way["shared"] = [list(rows)]
-        if fast_paths.way != "plain":
-            batches_by_way["generate in batches"] = list(rows_by_form.values())
-        batches_by_way["generate"] = [[row] for row in rows]
-
-    refusals: dict[str, str] = {}
-    for way, batches in batches_by_way.items():
-        paths = replace(fast_paths, writing=way)
-        try:
-            flaws = [batch_flaw(engine, batch, paths, tolerance) for batch in batches]
-        except REFUSALS as error:
-            flaws = [error_line(error)]
-        first_flaw = next(filter(None, flaws), "")
-        if not first_flaw:
-            return way, refusals
-        refusals[f"replies {way}"] = first_flaw
-
-    picker = GreedyPicker(engine.layout.end_tokens)
-    written = write_token_by_token(engine.layout, rows[:1], picker, REPLY)
-    [reply] = picked_replies(picker, written)
-    reference_flaw = reply_flaw(engine.layout, rows[0], reply, tolerance, stepwise=True)
-    if reference_flaw:
-        raise ValueError(
-            f"a reply that is written by one forward pass for each token {reference_flaw}"
-        )
-    return "token by token", refusals
-
-
-def batch_flaw(
+def replies_flaw(
     engine: Engine, rows: Sequence[EncodedPrompt], fast_paths: FastPaths, tolerance: Tolerance
 ) -> str:
     """Return how the first wrong reply differs from the reference if prompts are answered together.
@@ -324,12 +240,11 @@ def batch_flaw(
     Empty if all replies agree with it.
     """
     engine.prefix_cache.clear()
-    if fast_paths.writing == "shared":
-        picker = GreedyPicker(engine.layout.end_tokens)
+    picker = GreedyPicker(engine.layout.end_tokens)
+    try:
         replies = picked_replies(picker, engine.generate(rows, picker, REPLY, fast_paths))
-    else:
-        with engine.remember(rows, fast_paths):
-            replies = generated_replies(engine.layout, rows)
+    except REFUSALS as error:
+        return error_line(error)
     for row, reply in zip(rows, replies, strict=True):
         difference = reply_flaw(engine.layout, row, reply, tolerance)
         if difference:

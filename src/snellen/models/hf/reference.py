@@ -1,6 +1,6 @@
 """The reference: one row at a time, without cache and padding, with log-softmax in float64.
 
-Faster ways of running a model are compared with it. A batch could not be the reference, because in
+Faster ways of running a model are compared with it, and it is the plain way itself. A batch could not be the reference, because in
 some models the rows of a batch change one another. The inputs are also put together by code that no
 faster way uses, because shared code would have the same mistakes.
 """
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from snellen.models.hf.decoding import GrowingReplies, TokenChooser
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Tensors
 from snellen.models.hf.load import double, inference, input_device
 from snellen.models.hf.model_layout import ModelLayout
@@ -34,37 +35,42 @@ class ReferenceReply:
 
 def reference_scores(layout: ModelLayout, prompts: Sequence[ContinuedPrompt]) -> list[Scores]:
     """Return the token scores of every continuation of every prompt, each from a forward pass of its own."""
-    scores: list[Scores] = []
-    for prompt in prompts:
-        replies = [reference_reply(layout, prompt.context, tail) for tail in prompt.tails]
-        scores.append([reply.scores for reply in replies])
-    return scores
+    return [plain_scores(layout, prompt) for prompt in prompts]
 
 
-def reference_reply(
-    layout: ModelLayout, context: EncodedPrompt, reply: Sequence[int], *, stepwise: bool = False
-) -> ReferenceReply:
-    """Return the log-probabilities of the tokens of `reply` after a prompt.
+def plain_scores(layout: ModelLayout, prompt: ContinuedPrompt) -> Scores:
+    """Return the token scores of every continuation of a prompt, each from a forward pass of its own."""
+    replies = [reference_reply(layout, prompt.context, tail) for tail in prompt.tails]
+    return [reply.scores for reply in replies]
 
-    In some models, the scores of a text depend on the text after it. Only `stepwise` then shows
-    what the model should have replied.
+
+def plain_reply(
+    layout: ModelLayout, context: EncodedPrompt, choose: TokenChooser, longest: int
+) -> list[int]:
+    """Return the token ids of a reply to a prompt, each chosen after a forward pass over all text before it.
 
     Args:
         layout: The model.
         context: The prompt.
-        reply: Token ids of the reply.
-        stepwise: Whether to run one forward pass for each token, over the text before it, instead
-            of one for the whole reply.
+        choose: Chooses the next token.
+        longest: Maximum number of tokens of the reply.
     """
+    reply = GrowingReplies(1, choose)
+    with inference():
+        while len(reply.tokens[0]) < longest and not reply.ended[0]:
+            logits = _logits(layout, context, reply.tokens[0])
+            reply.choose(logits[-1:])
+    return reply.tokens[0]
+
+
+def reference_reply(
+    layout: ModelLayout, context: EncodedPrompt, reply: Sequence[int]
+) -> ReferenceReply:
+    """Return the log-probabilities of the tokens of `reply` after a prompt, from one forward pass over both."""
     import torch
 
     with inference():
-        if stepwise:
-            steps = []
-            for length in range(len(reply)):
-                steps.append(_logits(layout, context, reply[:length])[-1])
-            logits = torch.stack(steps)
-        elif layout.encoder_decoder:
+        if layout.encoder_decoder:
             logits = _logits(layout, context, reply[:-1])
         else:
             logits = _logits(layout, context, reply)[-len(reply) - 1 : -1]

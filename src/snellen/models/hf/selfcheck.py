@@ -9,7 +9,7 @@ images. This is found by checking some requests of the run (`spot_checks`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from snellen.models.hf.cached_forward import (
@@ -23,26 +23,24 @@ from snellen.models.hf.encode import ContinuedPrompt
 from snellen.models.hf.engine import Engine
 from snellen.models.hf.load import inference
 from snellen.models.hf.model_layout import ModelLayout
-from snellen.models.hf.probe import REFUSALS, choose_writing, error_line, with_repetition
+from snellen.models.hf.probe import REFUSALS, error_line, replies_flaw, with_repetition
 from snellen.models.hf.reference import Scores, reference_scores
 from snellen.models.hf.sharing_plan import PLAIN, FastPaths
 from snellen.models.hf.tolerance import Tolerance, flaw, largest_difference, measure_tolerance
 
-PLAINLY = "one row at a time"
 CACHE = "a cached prompt"
-ALONE, NOT_ALONE = "a text without what follows", "scores depend on the text after them"
+ALONE = "a text without what follows"
 LAST_LOGITS = "logits of the last places alone"
+GIVEN_ONCE = "images in the first forward pass alone"
 TREES = "trees"
 ODD_LAYERS = "its cache has layers that do not hold all tokens"
 CANDIDATES = (
-    FastPaths("tree", shared=True, ragged=True),
     FastPaths("tree", shared=True),
-    FastPaths("tree", ragged=True),
+    FastPaths("tree"),
     FastPaths("rows", shared=True),
     FastPaths("rows"),
-    FastPaths("full rows"),
 )
-"""Fast paths to try, the widest first."""
+"""Fast paths to try, the fastest first."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +48,16 @@ class SelfCheckResult:
     """The fast paths that are exact for a model, and why others are not."""
 
     fast_paths: FastPaths
+    """How options are scored."""
+    replies: FastPaths
+    """How replies are generated."""
     differences: dict[str, float]
     """Largest difference of a token's log-probability from the reference, in nats, for each path tried."""
     refusals: dict[str, str]
     tolerance: Tolerance
-    alone: bool = True
-    """Whether the scores of a text are independent of the text after it."""
     all_logits: bool = False
     given_cache: bool = False
+    images_again: bool = False
     """Settings of the model's layout with which the fast paths are exact.
 
     The engine that was checked has them already. Other engines of the model must set them (`adjusted`).
@@ -65,12 +65,24 @@ class SelfCheckResult:
 
     def adjusted(self, layout: ModelLayout) -> ModelLayout:
         """Return a layout of the same model with the settings that the check found to be necessary."""
-        return replace(layout, all_logits=self.all_logits, given_cache=self.given_cache)
+        return replace(
+            layout,
+            all_logits=self.all_logits,
+            given_cache=self.given_cache,
+            images_again=self.images_again,
+        )
+
+    @property
+    def name(self) -> str:
+        """A description for the run's manifest, such as "tree, image shared"."""
+        if self.replies == PLAIN:
+            return f"{self.fast_paths.name}; replies token by token"
+        return self.fast_paths.name
 
     @property
     def line(self) -> str:
         """A line for the user that says which faster ways are not used and why; empty if the fastest one is."""
-        narrower = {candidate.rows_name for candidate in CANDIDATES[1:]}
+        narrower = {candidate.name for candidate in CANDIDATES[1:]}
         failures: list[str] = []
         for name, reason in self.refusals.items():
             if name in narrower and failures:
@@ -81,7 +93,7 @@ class SelfCheckResult:
             )
         if not failures:
             return ""
-        return f"scoring falls back to {self.fast_paths.name} ({'; '.join(failures)})"
+        return f"scoring falls back to {self.name} ({'; '.join(failures)})"
 
 
 @dataclass(frozen=True)
@@ -92,56 +104,58 @@ class _Case:
     scores: list[Scores]
 
 
-def choose_fast_paths(engine: Engine, probe: Sequence[ContinuedPrompt]) -> SelfCheckResult:
+def choose_fast_paths(
+    engine: Engine, probe: Sequence[ContinuedPrompt], *, exact: bool = False
+) -> SelfCheckResult:
     """Return the fastest paths that agree with the reference on the test prompts `probe` (see `build_probe`).
 
-    Raises UnrepeatableError, or another ValueError, if the model cannot be scored even one row at a
-    time.
+    Args:
+        engine: Runs the model. Its layout gets the settings with which the paths are exact.
+        probe: The test prompts.
+        exact: Whether options are scored by the reference alone. Replies are then continued from the cache of their
+            own prompt.
+
+    Raises:
+        UnrepeatableError: The model does not repeat its scores.
+        ValueError: The model cannot be run even one row at a time.
     """
     check = _SelfCheck(engine, list(probe))
-    fast_paths = check.fast_paths()
-    rows = [prompt.context for prompt in check.probe]
-    writing, refusals = choose_writing(engine, rows, fast_paths, check.tolerance, check.alone)
+    candidates = list(check.usable_candidates())
+    fast_paths = PLAIN
+    if not exact:
+        fast_paths = check.fast_paths(candidates)
+    reply_paths = fast_paths
+    if exact and candidates:
+        reply_paths = candidates[-1]
+    if reply_paths != PLAIN:
+        prompts = [prompt.context for prompt in check.probe]
+        difference = replies_flaw(engine, prompts, reply_paths, check.tolerance)
+        if difference:
+            check.refusals[f"replies by {reply_paths.name}"] = difference
+            reply_paths = PLAIN
     engine.prefix_cache.clear()
     return SelfCheckResult(
-        replace(fast_paths, writing=writing),
+        fast_paths,
+        reply_paths,
         check.differences,
-        check.refusals | refusals,
+        check.refusals,
         check.tolerance,
-        check.alone,
         engine.layout.all_logits,
         engine.layout.given_cache,
+        engine.layout.images_again,
     )
-
-
-def plain_paths(engine: Engine, probe: Sequence[ContinuedPrompt]) -> FastPaths:
-    """Return the slow paths that score one row at a time.
-
-    Replies are still generated by the model's own `generate` if that agrees with the reference.
-    """
-    check = _SelfCheck(engine, list(probe))
-    alone = check.scores_stand_alone()
-    writing, _ = choose_writing(
-        engine, [prompt.context for prompt in check.probe], PLAIN, check.tolerance, alone
-    )
-    return replace(PLAIN, writing=writing)
 
 
 class _SelfCheck:
     """One run of the self-check."""
 
     def __init__(self, engine: Engine, probe: list[ContinuedPrompt]) -> None:
-        """Compute the reference scores of the test prompts, and the tolerance.
-
-        Raises ValueError if the engine's scores of one row at a time differ from the reference.
-        """
+        """Compute the reference scores of the test prompts, and the tolerance."""
         self.engine = engine
         probe = without_refused_pairs(engine.layout, probe)
         self.probe = [with_repetition(prompt) for prompt in probe]
         self.differences: dict[str, float] = {}
         self.refusals: dict[str, str] = {}
-        self.alone = True
-        """Whether the scores of a text never depended on the text after it."""
         scores = reference_scores(engine.layout, probe)
         self.tolerance = measure_tolerance(
             engine.layout, [probe[0], probe[-1]], [scores[0], scores[-1]]
@@ -153,26 +167,25 @@ class _SelfCheck:
             scores_with_repetition.append([*prompt_scores, prompt_scores[repeated]])
         self._case = _Case(self.probe, scores_with_repetition)
 
-        first_prompt = _Case(self.probe[:1], scores_with_repetition[:1])
-        if not self._agrees(PLAINLY, PLAIN, first_prompt):
-            difference = self.refusals.pop(PLAINLY)
-            raise ValueError(f"scored one row at a time it {difference} from its own logits")
-        del self.differences[PLAINLY]
-
-    def fast_paths(self) -> FastPaths:
-        """Return the first of `CANDIDATES` that agrees with the reference; `PLAIN` if none does."""
-        if not self.scores_stand_alone():
-            return PLAIN
-        has_cache = not self.engine.layout.encoder_decoder and self._cache_agrees()
-        has_trees = has_cache and self._cache_holds_all_tokens()
-        if has_cache and not has_trees:
+    def usable_candidates(self) -> Iterator[FastPaths]:
+        """Yield those of `CANDIDATES` that the model's cache allows."""
+        layout = self.engine.layout
+        if not (self._scores_stand_alone() and self._cache_agrees()):
+            return
+        has_trees = not layout.encoder_decoder and self._cache_holds_all_tokens()
+        if not has_trees and not layout.encoder_decoder:
             self.refusals[TREES] = ODD_LAYERS
         for candidate in CANDIDATES:
             if candidate.way == "tree" and not has_trees:
                 continue
-            if candidate.uses_cache and not has_cache:
+            if candidate.shared and layout.encoder_decoder:  # its encoder reads the whole prompt
                 continue
-            if self._agrees(candidate.rows_name, candidate, self._case):
+            yield candidate
+
+    def fast_paths(self, candidates: Sequence[FastPaths]) -> FastPaths:
+        """Return the first of some candidates that agrees with the reference; `PLAIN` if none does."""
+        for candidate in candidates:
+            if self._agrees(candidate.name, candidate):
                 return candidate
         return PLAIN
 
@@ -185,13 +198,13 @@ class _SelfCheck:
         engine = self.engine
         cached = FastPaths("rows")
         first_layout = engine.layout
-        if self._agrees(CACHE, cached, self._case):
+        if self._agrees(CACHE, cached):
             return True
         first_refusal = self.refusals.pop(CACHE)
         first_difference = self.differences.get(CACHE)
         for avoided, layout in self._other_layouts(first_refusal):
             engine.layout = layout
-            if self._agrees(CACHE, cached, self._case):
+            if self._agrees(CACHE, cached):
                 if first_difference is not None:
                     self.differences[avoided] = first_difference
                     self.refusals[avoided] = first_refusal
@@ -217,6 +230,8 @@ class _SelfCheck:
         if CACHE in self.differences:
             # GIT's logits have other positions than the text.
             return [(LAST_LOGITS, replace(layout, all_logits=True))]
+        if not layout.encoder_decoder:
+            return [(GIVEN_ONCE, replace(layout, images_again=True))]
         return []
 
     def _cache_holds_all_tokens(self) -> bool:
@@ -224,7 +239,7 @@ class _SelfCheck:
         with inference():
             return holds_all_tokens(prefill(self.engine.layout, [self.probe[0].context]).cache)
 
-    def scores_stand_alone(self) -> bool:
+    def _scores_stand_alone(self) -> bool:
         """Return whether the scores of a text are the same with and without further text after it.
 
         For this, the first half of each prompt's longest continuation is scored without the second
@@ -245,10 +260,9 @@ class _SelfCheck:
         agrees = difference <= self.tolerance.token
         if not agrees:
             self.refusals[ALONE] = "differs"
-            self.alone = False
         return agrees
 
-    def _agrees(self, name: str, fast_paths: FastPaths, case: _Case) -> bool:
+    def _agrees(self, name: str, fast_paths: FastPaths) -> bool:
         """Return whether the scores by some fast paths agree with the reference.
 
         The prompts are scored twice. The second time they are in reverse order, after the first
@@ -257,9 +271,9 @@ class _SelfCheck:
         Args:
             name: Under this name the difference, and the reason for a refusal, are recorded.
             fast_paths: The fast paths.
-            case: The prompts and their reference scores.
         """
         engine = self.engine
+        case = self._case
         engine.prefix_cache.clear()
         try:
             scores = engine.score(case.prompts, fast_paths)

@@ -10,73 +10,42 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-# --- the ladder: from a tree in one forward pass down to one row at a time ---------------------------------------------
+# --- three ways to run requests --------------------------------------------------------------------------------------
 
 
-Way = Literal["tree", "rows", "full rows", "plain"]
-"""How options are scored:
+Way = Literal["tree", "rows", "plain"]
+"""How requests are run, the fastest way first:
 
-tree       everything after a shared prefix in one forward pass, each token seeing its own ancestors
-rows       rows of equal length after a shared prefix, each in a copy of its cache
-full rows  every option with its whole prompt, in batches
-plain      every option with its whole prompt, one row at a time, nothing kept
+tree       prefixes of any length in one batch, then everything after a prefix in one forward pass, in which each token
+           sees its own ancestors; prefixes are cached for later calls
+rows       prefixes of equal length in one batch, then rows of equal length, each in a copy of its prefix's cache
+plain      one row at a time, and nothing cached: the reference
 """
-Writing = Literal["shared", "generate in batches", "generate", "token by token"]
-"""How replies are written: after shared prefixes; by the model's own `generate`, in batches or one at a time; or
-by one full forward pass per token, which is the reference."""
 
 
 @dataclass(frozen=True)
 class FastPaths:
-    """How requests are run, from the fastest way ("tree") to the plain reference ("plain").
-
-    In every way but the plain one, image encoders run once per image, or once per prompt.
-    """
+    """How requests are run. In every way but the plain one, image encoders run once per image."""
 
     way: Way
     shared: bool = False
     """Whether different questions about an image may share its keys and values."""
-    ragged: bool = False
-    """Whether a batch may hold prefixes of different length, and prefixes of one call may be used in the next one."""
-    writing: Writing = "shared"
-    """How replies are written."""
 
     @property
-    def uses_cache(self) -> bool:
-        """Whether a prompt is run once, and all its continuations go on from the cache."""
-        return self.way in ("tree", "rows")
-
-    @property
-    def shares(self) -> bool:
-        """Whether this differs in any way from the reference, which runs one row at a time without a cache."""
-        return self.way != "plain" or self.writing != "token by token"
-
-    @property
-    def rows_name(self) -> str:
-        """Description of how scores are computed, as in "tree, picture shared, features kept, trunks kept"."""
-        if self.way == "plain":
-            return "plain"
-        if self.way == "full rows":
-            return "full rows, encoders kept"
-        facts = [self.way, "picture shared" if self.shared else "prompt shared", "features kept"]
-        facts.append("trunks kept" if self.ragged else "one group at a time")
-        return ", ".join(facts)
+    def ragged(self) -> bool:
+        """Whether a batch may hold prefixes of different length, and later calls may continue cached prefixes."""
+        return self.way == "tree"
 
     @property
     def name(self) -> str:
-        """A description of the strategy, for the run's manifest."""
-        usual_writing: Writing = "generate"
-        if self.uses_cache:
-            usual_writing = "shared"
-        elif self.way == "full rows":
-            usual_writing = "generate in batches"
-        if self.writing == usual_writing:
-            return self.rows_name
-        return f"{self.rows_name}; replies {self.writing}"
+        """A description for the run's manifest, such as "tree, image shared"."""
+        if self.way == "plain":
+            return "plain"
+        return f"{self.way}, {'image' if self.shared else 'prompt'} shared"
 
 
-PLAIN = FastPaths("plain", writing="token by token")
-"""The slowest way, which is used if no other is exact: one row at a time, no cache, no padding, all logits."""
+PLAIN = FastPaths("plain")
+"""The slowest way, which is used if no other is exact."""
 
 
 # --- the plan ---------------------------------------------------------------------------------------------------------
@@ -162,7 +131,7 @@ def plan_sharing(
         items: The tokenised requests.
         budget: How much fits in one forward pass.
         shared: Whether different prompts may share a prefix; otherwise only equal prompts do.
-        ragged: Whether a batch may hold prefixes of different length; otherwise every batch holds one group.
+        ragged: Whether a batch may hold prefixes of different length; otherwise all its prefixes are equally long.
 
     Returns:
         Batches of groups. Every request is in exactly one group. Groups of a batch have inputs of the same shapes and
@@ -182,11 +151,9 @@ def plan_sharing(
         return -longest_of_form[first.form], first.form, -group.prefix, first.key, first.tokens
 
     groups.sort(key=longest_first)
-    if not ragged:
-        return [[group] for group in groups]
     batches: list[list[SharingGroup]] = []
     for group in groups:
-        if batches and _fits(items, [*batches[-1], group], budget):
+        if batches and _fits(items, [*batches[-1], group], budget, ragged):
             batches[-1].append(group)
         else:
             batches.append([group])
@@ -313,10 +280,16 @@ def _split(items: Sequence[PrefixItem], group: SharingGroup, budget: Budget) -> 
     return [SharingGroup(tuple(members), group.prefix) for members in parts]
 
 
-def _fits(items: Sequence[PrefixItem], groups: Sequence[SharingGroup], budget: Budget) -> bool:
-    """Return whether groups can be run in one batch: their inputs have the same shapes, and they fit into memory."""
+def _fits(
+    items: Sequence[PrefixItem], groups: Sequence[SharingGroup], budget: Budget, ragged: bool
+) -> bool:
+    """Return whether groups can be run in one batch: their inputs have the same shapes, and they fit into memory.
+
+    Unless `ragged`, their prefixes must also have the same length.
+    """
     forms = {items[group.members[0]].form for group in groups}
-    if len(forms) > 1:
+    prefixes = {group.prefix for group in groups}
+    if len(forms) > 1 or (len(prefixes) > 1 and not ragged):
         return False
     requests = 0
     width = 0

@@ -20,7 +20,6 @@ from typing import Literal
 from snellen.models.base import AnswerGroup, answer_group
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt
 from snellen.models.hf.model_layout import ModelLayout
-from snellen.models.hf.probe import REPLY
 from snellen.models.hf.reference import Scores, reference_reply, reference_scores
 from snellen.models.hf.tolerance import Tolerance, largest_difference
 from snellen.records import Request, RequestKind
@@ -68,11 +67,6 @@ class SpotChecks:
 
     layout: ModelLayout
     tolerance: Tolerance
-    stepwise: bool = False
-    """Whether a reply is checked by one forward pass for each of its first tokens instead of one for the whole reply.
-
-    This is for models in which later text changes the logits before it.
-    """
     checked: dict[str, int] = field(default_factory=dict)
     """Requests checked, by kind."""
     random_checks: dict[str, int] = field(default_factory=dict)
@@ -166,18 +160,16 @@ class SpotChecks:
             checked.append(token)
             if token in self.layout.end_tokens:
                 break
-        if self.stepwise:
-            checked = checked[:REPLY]
         if not checked:
             self._count("generate", reason)
             return True
-        reference = reference_reply(self.layout, row, checked, stepwise=self.stepwise)
+        reference = reference_reply(self.layout, row, checked)
         self._count("generate", reason)
         deficit = max(reference.deficits)
         self.reply_deficit = max(self.reply_deficit, deficit)
         if deficit > self.tolerance.token:
             return False
-        if self.stepwise or len(checked) == 1:
+        if len(checked) == 1:
             return True
         # In some models, a text changes the scores of the tokens before it from a certain length on.
         alone = reference_reply(self.layout, row, checked[:1])

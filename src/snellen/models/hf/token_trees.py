@@ -21,6 +21,7 @@ from snellen.models.hf.cached_forward import (
 from snellen.models.hf.caches import (
     copy_cache,
 )
+from snellen.models.hf.encode import Tensors
 from snellen.models.hf.load import copy_to_device
 from snellen.models.hf.model_layout import ModelLayout
 from snellen.models.hf.sharing_plan import PREFIX_END, Tree
@@ -59,7 +60,9 @@ class Branches:
     """
     position: Any
     """[rows, branches], the position of the next token."""
-    tile_mask: Any
+    seen: Tensors
+    again: Tensors
+    """Both as in `CachedState`."""
 
 
 def extend_trees(layout: ModelLayout, state: CachedState, trees: Sequence[Tree]) -> TreeState:
@@ -133,7 +136,7 @@ def branches_of(
                 position[row, branch] = tree_state.position[row, first_node + node] + 1
     sees_everything = most_branches == 1 and bool(sees.all())
     mask = None if sees_everything else additive_mask(layout, sees)
-    return Branches(tree_state.cache, mask, position, prefix.tile_mask)
+    return Branches(tree_state.cache, mask, position, prefix.seen, prefix.again)
 
 
 def extend_branches(layout: ModelLayout, branches: Branches, ids: Any) -> tuple[Branches, Any]:
@@ -159,7 +162,7 @@ def extend_branches(layout: ModelLayout, branches: Branches, ids: Any) -> tuple[
         sees_itself = torch.eye(count, dtype=torch.bool, device=ids.device)
         new_columns = additive_mask(layout, sees_itself).expand(rows, -1, -1)
         mask = torch.cat([mask, new_columns], dim=2)
-    state = CachedState(branches.cache, None, None, None, branches.tile_mask)
+    state = CachedState(branches.cache, None, None, None, branches.seen, branches.again)
     output = run_language_model(
         layout,
         state,
@@ -168,7 +171,7 @@ def extend_branches(layout: ModelLayout, branches: Branches, ids: Any) -> tuple[
         branches.position,
         logits_to_keep(layout.language_model, count),
     )
-    longer = Branches(cache_of(output), mask, branches.position + 1, branches.tile_mask)
+    longer = replace(branches, cache=cache_of(output), mask=mask, position=branches.position + 1)
     return longer, output.logits[:, -count:]
 
 

@@ -109,15 +109,6 @@ class VisionCache:
         self._size += _bytes(features)
 
 
-@contextlib.contextmanager
-def caching_vision(caches: Sequence[tuple[VisionCache, Sequence[str]]]) -> Iterator[None]:
-    """Use several caches inside the block, each with its own key for each row of the batch."""
-    with contextlib.ExitStack() as stack:
-        for cache, keys in caches:
-            stack.enter_context(cache.rows(keys))
-        yield
-
-
 def _bytes(value: Any) -> int:
     """Return the size of all tensors inside `value`."""
     return sum(tensor.nbytes for tensor in _tensors(value))
