@@ -858,13 +858,14 @@ def test_runs_with_nothing_in_common_are_told_what_they_do_not_share(
     runs = folder / "apart"
     for name, benchmark, protocol in (
         ("a", "eyechart/shape", "vanilla"),
-        ("b", "eyechart/shape", "circular"),
+        ("b", "eyechart/shape", "blind"),
         ("c", "eyechart/colour", "vanilla"),
+        ("d", "eyechart/shape", "circular"),
     ):
         sn.evaluate("snellen:always-a", benchmark, protocol, limit=4, runs=runs, name=name)
     code, _, err = command(capsys, "compare", str(runs / "a"), str(runs / "b"))
     assert code == 2 and err == (
-        "snellen: these runs asked eyechart/shape under different protocols: vanilla in snellen:always-a (a); circular in "
+        "snellen: these runs asked eyechart/shape under different protocols: vanilla in snellen:always-a (a); blind in "
         "snellen:always-a (b); run both under the same one (--protocol vanilla)\n"
     )
     code, _, err = command(capsys, "compare", str(runs / "a"), str(runs / "c"))
@@ -872,6 +873,17 @@ def test_runs_with_nothing_in_common_are_told_what_they_do_not_share(
         "snellen: these runs have no benchmark in common: eyechart/shape in snellen:always-a (a); eyechart/colour in "
         "snellen:always-a (c); run the models on the same benchmarks\n"
     )
+    # The first pass of a circular run asks what a run under vanilla asks.
+    code, out, err = command(capsys, "compare", str(runs / "a"), str(runs / "d"), "--json")
+    assert code == 0, err
+    difference = json.loads(out.splitlines()[0])
+    assert difference["protocol"] == "vanilla" and difference["second_protocol"] == "circular"
+    assert (
+        difference["first_value"] == difference["second_value"] == sn.load_run(runs / "a").value()
+    )
+    assert difference["only_one_has_value"] == 0
+    out = " ".join(command(capsys, "compare", str(runs / "d"), str(runs / "a"))[1].split())
+    assert "(circular, vanilla): accuracy is that of the first order of options" in out
 
 
 def test_a_model_in_place_of_a_run_is_told_of_both_ways(

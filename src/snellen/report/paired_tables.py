@@ -291,6 +291,8 @@ def _metric_under_protocol(difference: PairedDifference | QuestionFlip) -> str:
     because a reader could take it for circular accuracy: `accuracy under circular (first order only)`.
     """
     text = f"{metric_title(difference.metric)} under {difference.protocol}"
+    if isinstance(difference, PairedDifference) and difference.second_protocol:
+        return f"{text} and {difference.second_protocol} (first order only)"
     if uses_first_presentation_only(difference.metric, difference.protocol):
         text += " (first order only)"
     return text

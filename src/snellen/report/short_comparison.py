@@ -174,13 +174,22 @@ def _difference_note(comparison: Comparison, minus: str) -> str:
 
 
 def _exclusion_notes(comparison: Comparison) -> list[str]:
-    """Return notes on what a comparison leaves out: questions and benchmarks for which only one run has a value."""
+    """Return notes on what a comparison leaves out: passes of a protocol, questions and benchmarks that only one run has."""
     n_left_out = 0
     for difference in comparison.differences:
         if difference.scope == "benchmark":
             n_left_out += difference.only_one_has_value
 
     notes: list[str] = []
+    protocols: dict[str, None] = {}
+    for difference in comparison.differences:
+        if difference.second_protocol:
+            protocols.update(dict.fromkeys((difference.protocol, difference.second_protocol)))
+    if protocols:
+        notes.append(
+            f"The runs used different protocols ({', '.join(protocols)}): accuracy is that of the first order of options, "
+            "which is the same in both."
+        )
     if n_left_out:
         notes.append(f"{n_left_out:,} questions have a value in only one run and are left out.")
     if comparison.partial:

@@ -38,10 +38,12 @@ from snellen.analysis.subset import check_same_builds
 from snellen.callers import for_caller
 from snellen.errors import DataError
 from snellen.metrics.declaration import SHARE, judging_code
+from snellen.protocols.base import first_pass_of, labelled_declaration
 from snellen.records import METHODS, Method
 from snellen.registry import unknown_name
 from snellen.runs.run_folder import RunManifest
 from snellen.runs.spec import ScoringSpec
+from snellen.scoring.choice_metrics import ACCURACY
 from snellen.scoring.code_digests import changed_names
 from snellen.scoring.scored_run import ScoredRun, run_labels
 
@@ -362,7 +364,9 @@ def common_measures(
 ) -> Iterator[tuple[QuestionMeasures, ...]]:
     """Yield, for each benchmark and method that all runs have, the values of each run under a protocol that they share.
 
-    A benchmark is skipped if the runs share no protocol, or if their preferred metrics differ.
+    If one run used a circular protocol and another one asked each question once, the accuracy of the circular run in
+    the first order of options is comparable. A benchmark is skipped if the runs share no protocol, or if their
+    preferred metrics differ.
 
     Args:
         tables: For each run, the result of `run_measures`.
@@ -370,12 +374,31 @@ def common_measures(
     for key in tables[0]:
         if not all(key in table for table in tables):
             continue
-        protocol = shared_protocol([table[key] for table in tables])
+        measures_by_protocol = [table[key] for table in tables]
+        protocol = shared_protocol(measures_by_protocol)
+        if protocol is None:
+            measures_by_protocol = [_by_first_pass(measures) for measures in measures_by_protocol]
+            protocol = shared_protocol(measures_by_protocol)
         if protocol is None:
             continue
-        measures = tuple(table[key][protocol] for table in tables)
-        if len({measure.metric for measure in measures}) == 1:
-            yield measures
+        common = tuple(measures[protocol] for measures in measures_by_protocol)
+        if len({measures.metric for measures in common}) == 1:
+            yield common
+
+
+def _by_first_pass(measures: Mapping[str, QuestionMeasures]) -> dict[str, QuestionMeasures]:
+    """Return measures by the protocol that shows the questions in the same way in its only pass.
+
+    The accuracy of a circular run that stops at the first wrong reply is that of its first pass.
+    """
+    by_first_pass: dict[str, QuestionMeasures] = {}
+    for protocol, of_protocol in measures.items():
+        is_of_first_pass = of_protocol.metric == ACCURACY.names[0] and labelled_declaration(
+            protocol
+        ).unbiased == (0,)
+        label = first_pass_of(protocol) if is_of_first_pass else protocol
+        by_first_pass.setdefault(label, of_protocol)
+    return by_first_pass
 
 
 def _mean_differences_by_method(paired: Sequence[Paired]) -> Iterator[PairedDifference]:

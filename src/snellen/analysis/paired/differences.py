@@ -140,6 +140,8 @@ class PairedDifference(Struct, frozen=True):
     `least_by_reading` are None if no reading is unsure."""
     same_replies: bool = False
     """Whether both runs gave the same reply to each common question."""
+    second_protocol: str = ""
+    """The protocol of the second run, if the runs used different ones whose first passes are the same."""
 
     def __getattr__(self, name: str) -> Any:
         """Raise an error for an unknown attribute, which names the right one if it is a name of another library."""
@@ -827,6 +829,7 @@ def pair(
         reason=None if compared.contributions else _why_without_difference(first, second, n),
         least_by_reading=compared.least_by_reading,
         most_by_reading=compared.most_by_reading,
+        second_protocol=second.protocol if second.protocol != first.protocol else "",
     )
     return Paired(
         result=result,
