@@ -113,8 +113,37 @@ def test_a_batch_that_fails_is_named_by_its_questions() -> None:
     def answer(questions: list[str], images: Any) -> list[str]:
         raise RuntimeError("no memory")
 
-    with pytest.raises(HookError, match=r"one of the 6 questions shape-test-\d+ to shape-test-\d+"):
+    named = r"one of 6 questions \(shape-test-\d+, shape-test-\d+, shape-test-\d+, \.\.\.\): RuntimeError"
+    with pytest.raises(HookError, match=named):
         sn.evaluate(answer, BENCHMARK, limit=6)
+
+    class Model:
+        def generate(self, requests: Any, images: Any) -> list[str]:
+            raise RuntimeError("no memory")
+
+        loglikelihood = generate
+
+    for protocol in ("vanilla", "likelihood"):
+        with pytest.raises(HookError, match=f"the model Model failed on {named}: no memory"):
+            sn.evaluate(Model(), BENCHMARK, protocol, limit=6)
+
+
+def test_a_model_that_fails_says_where_its_earlier_replies_are() -> None:
+    asked: list[str] = []
+
+    def answer(question: str, images: Any) -> str:
+        asked.append(question)
+        if len(asked) == 3:
+            raise RuntimeError("no memory")
+        return "(A)"
+
+    answer.fingerprint = "1"  # type: ignore[attr-defined]
+    kept = "no memory; all replies so far are stored in runs/failing: repeat the call to resume"
+    with pytest.raises(HookError, match=kept):
+        sn.evaluate(answer, BENCHMARK, limit=6, name="failing")
+    assert len(list(read_exchanges(Path("runs/failing")))) == 2
+    sn.evaluate(answer, BENCHMARK, limit=6, name="failing")
+    assert len(asked) == 7
 
 
 def test_a_command_that_asks_nothing_says_so_and_how_to_ask_again() -> None:

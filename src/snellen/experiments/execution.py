@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from snellen.callers import setting
+from snellen.callers import for_caller, setting
 from snellen.catalogue import BenchmarkSpec
-from snellen.errors import ModelError
+from snellen.errors import HookError, ModelError
 from snellen.experiments.outcome_checks import check_spent
 from snellen.experiments.scored_folders import (
     announce_changed_answers,
@@ -295,13 +295,21 @@ def _announce_fewer_samples(plan: RunPlan, announce: Announce) -> None:
 
 @contextmanager
 def noting_folder(plan: RunPlan) -> Iterator[None]:
-    """Add to an interruption a note that says where the replies are stored."""
+    """Say where the replies are stored if the user interrupts the run, or if the user's own model fails."""
     try:
         yield
     except KeyboardInterrupt as interruption:
         if holds_answers(plan.folder):
             interruption.add_note(
                 f"all replies so far are stored in {plan.folder}; repeat the call to resume"
+            )
+        raise
+    except HookError as error:
+        if holds_answers(plan.folder):
+            again = for_caller("repeat the command", "repeat the call")
+            error.args = (
+                f"{error}; all replies so far are stored in {plan.folder}: {again} to resume (a model whose code has "
+                f"changed needs a new name: {setting('name', f'{plan.folder.name}-2')})",
             )
         raise
 

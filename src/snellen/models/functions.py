@@ -19,6 +19,8 @@ BATCH_SIZE = 16
 """Questions for which a function that takes several is called at once."""
 BATCH_NAMES = frozenset({"questions", "prompts", "texts"})
 """Names of the first parameter of a function that takes several questions."""
+MAX_SHOWN_IDS = 3
+"""Questions of a failed call that a message names."""
 ONE_IMAGE_NAMES = frozenset({"image", "picture", "img"})
 IMAGE_NAMES = frozenset({*ONE_IMAGE_NAMES, "images", "pictures", "imgs"})
 """Names of a first parameter that show that a function takes its arguments in another order."""
@@ -158,11 +160,8 @@ class FunctionModel:
             )
             return [self._check_reply(reply)]
         questions = [question.prompt for question in asked]
-        sample_ids = [question.sample_id for question in asked]
-        whichever = f"question {sample_ids[0]}"
-        if len(sample_ids) > 1:
-            whichever = f"one of the {len(asked)} questions {sample_ids[0]} to {sample_ids[-1]}"
-        replies = self._call(questions, [question.images for question in asked], whichever)
+        described = describe_questions([question.sample_id for question in asked])
+        replies = self._call(questions, [question.images for question in asked], described)
         if isinstance(replies, str) or not isinstance(replies, Iterable):
             raise ModelError(
                 f"{self.name} returned {replies!r:.100} for {len(questions)} questions; return a list with a reply for "
@@ -206,6 +205,15 @@ class FunctionModel:
                 f"{self.name} returned {reply!r:.100}; return the reply as a str{hint}"
             )
         return reply
+
+
+def describe_questions(sample_ids: Iterable[str]) -> str:
+    """Return the questions of one call as text: `question q7`, or `one of 16 questions (q7, q2, q9, ...)`."""
+    distinct = list(dict.fromkeys(sample_ids))
+    if len(distinct) == 1:
+        return f"question {distinct[0]}"
+    more = ", ..." if len(distinct) > MAX_SHOWN_IDS else ""
+    return f"one of {len(distinct)} questions ({', '.join(distinct[:MAX_SHOWN_IDS])}{more})"
 
 
 def _parameters(function: Callable[..., Any], name: str) -> tuple[str, str]:

@@ -6,6 +6,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from snellen import registry
 from snellen.common.images import Images
 from snellen.errors import HookError, ModelError, SnellenError, UnknownNameError
 from snellen.models.base import ALL_KINDS, AsyncModel, Model, ShownByName, answers_by_sample
-from snellen.models.functions import FunctionModel
+from snellen.models.functions import FunctionModel, describe_questions
 from snellen.models.loaded_model import ModelInHand
 from snellen.models.model_strings import ModelSpec, parse_spec
 from snellen.records import ContinuationScore, Request, RequestKind, Response
@@ -241,9 +242,21 @@ class ModelAdapter(ShownByName):
 
         return object_fingerprint(self._model)
 
+    @contextmanager
+    def _naming_failures(self, requests: Sequence[Request]) -> Iterator[None]:
+        """Raise HookError for any error of the object, which names the questions that it was asked."""
+        try:
+            yield
+        except SnellenError:
+            raise
+        except Exception as error:
+            asked = describe_questions(request.sample_id for request in requests)
+            raise HookError(f"the model {self.name} failed on {asked}", error) from error
+
     def generate(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
         """Return the object's replies as responses."""
-        replies = self._model.generate(requests, images)
+        with self._naming_failures(requests):
+            replies = self._model.generate(requests, images)
         if isinstance(replies, str) or not isinstance(replies, Iterable):
             raise ModelError(
                 f"{self.name}: generate returned {replies!r}, not a list with a text for each request; a "
@@ -253,7 +266,8 @@ class ModelAdapter(ShownByName):
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
         """Return the object's log-likelihoods as responses."""
-        replies = self._model.loglikelihood(requests, images)
+        with self._naming_failures(requests):
+            replies = self._model.loglikelihood(requests, images)
         responses = []
         try:
             for reply, request in zip(replies, requests, strict=True):
