@@ -318,7 +318,7 @@ def test_an_extractor_that_fails_is_told_with_question_and_what_goes_on(
     registered("extractors", "own", rule)
     with pytest.raises(HookError, match=line) as raised:
         sn.evaluate(model, choices, name="x", scoring=sn.ScoringSpec(extractor="own"))
-    assert "the replies are stored: correct the problem, then call sn.score('runs/x')" in str(
+    assert "the replies are stored: correct the problem, then call sn.score('runs/x', ...)" in str(
         raised.value
     )
     assert model.asked == 3

@@ -512,7 +512,7 @@ def _score_folder(
     """
     uses = read_manifest(folder).benchmarks
     announce_changed_answers(folder, (reopen_benchmark(use, folder) for use in uses), announce)
-    standard = _score_run(folder, settings.standard.scoring, panel)
+    standard = _score_run(folder, settings.standard, panel)
     changed = changed_names(stored_code(folder, settings.standard.name), standard.code)
     if changed:
         announce(
@@ -522,7 +522,7 @@ def _score_folder(
     _check_replies_are_left(standard, announce)
     scored = _keep(standard, settings.standard, is_asked_for=is_asked_for)
     if settings.scoring.as_published:
-        published = replace(_score_run(folder, settings.scoring, panel), counterpart=scored)
+        published = replace(_score_run(folder, settings, panel), counterpart=scored)
         scored = _keep(published, settings, is_asked_for=is_asked_for)
     if panel is not None and not panel.uses:
         announce(
@@ -579,16 +579,14 @@ def _check_replies_are_left(scored: ScoredRun, announce: Announce) -> None:
     announce(fewer)
 
 
-def _score_run(folder: Path, scoring: ScoringSpec, panel: JudgeEnsemble | None) -> ScoredRun:
+def _score_run(folder: Path, settings: ScoringSettings, panel: JudgeEnsemble | None) -> ScoredRun:
     """Score a run, and mark it as incomplete while a stopping rule needs more replies."""
     try:
-        scored = score_run(folder, scoring, panel)
+        scored = score_run(folder, settings.scoring, panel)
     except HookError as error:
-        again = for_caller(
-            f"run `snellen score {shell_word(folder)}`", f"call sn.score({str(folder)!r})"
-        )
+        again = _scoring_call([folder], settings)
         raise HookError(
-            f"{error}; the replies are stored: correct the problem, then {again}"
+            f"{error}; the replies are stored: correct the problem, then {for_caller('run', 'call')} {again}"
         ) from error
     wanting = tuple(open_by_width(scored))
     undecided = scored.manifest.undecided
