@@ -822,6 +822,7 @@ OWN_RULE = {
 }
 """Entries whose makers score in another way. Those with a judge of their own declare it."""
 ONCE = {
+    "dynamath": "3,000 short answers with the rule in the makers' script (DynaMath/DynaMath, 598c3c3): all equal",
     "ocrbench-v2": "21,000 replies of all 21 types with the makers' eval.py (Yuliang-Liu/MultimodalOCR, 794c36d): all equal (bench/ocrbench_v2.py)",
     "ocrbench-v2-zh": "9,000 replies of all 9 types with the makers' eval.py (Yuliang-Liu/MultimodalOCR, 794c36d): all equal (bench/ocrbench_v2.py)",
     "odinw-13": "1,500 replies with the makers' evaluation (QwenLM/Qwen3-VL, 9658872): equal mAP (commit 61054a23)",

@@ -178,7 +178,7 @@ def _all(lmms: Any, kit: Any) -> Iterator[tuple[str, str, str, Theirs]]:
         rows = [{"acc": float(hit), "variant_id": number // 4} for number, hit in right.items()]
         return {
             "group_accuracy": dynamath.dynamath_aggregate_results_worst(rows),
-            "math_accuracy": dynamath.dynamath_aggregate_results_average(rows),
+            "dynamath": dynamath.dynamath_aggregate_results_average(rows),
         }
 
     def by_mmvp(right: dict[int, bool]) -> dict[str, float]:

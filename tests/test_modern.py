@@ -54,7 +54,7 @@ SECOND = {
     "zerobench": "1", "refspatial-location": "[(0.34375, 0.375)]", "refspatial-placement": "[(0.34375, 0.375)]",
     "refspatial-unseen": "[(0.34375, 0.375)]", "where2place": "[(0.34375, 0.375)]",
     "robospatial-context": "[(0.34375, 0.375)]", "robospatial-configuration": "no", "robospatial-compatibility": "no",
-    "osworld-g": "[534.598, 458.333]", "vlmsareblind": "4,5", "vlms-are-biased": "6", "mtvqa": "im Feld 0",
+    "osworld-g": "[1.22321, 2.75]", "vlmsareblind": "4,5", "vlms-are-biased": "6", "mtvqa": "im Feld 0",
     "mm-mt-bench": "It eats.", "remi": "95", "tallyqa": "1",
     # Of 8 x 6 pixels: x times 125, y times 166.667.
     "odinw-13": '[{"bbox_2d": [125.0, 333.333, 625.0, 666.667], "label": "dog"}, '
@@ -65,7 +65,7 @@ SECOND = {
 CERTAIN = {
     "exact_match", "contains_answer", "anls", "word_f1", "vqa_accuracy", "gqa_accuracy", "typed_match", "rouge_l",
     "pope_accuracy", "mean_relative_accuracy", "number_accuracy", "mask_accuracy", "mask_hit", "click_accuracy", "vlmsareblind",
-    "vlms_are_biased", "mtvqa", "chartqapro", "text_f1", "moment_overlap", "remi", "detection_map", "space_map_15",
+    "vlms_are_biased", "dynamath", "mtvqa", "chartqapro", "text_f1", "moment_overlap", "remi", "detection_map", "space_map_15",
 }  # fmt: skip
 """Rows that are 1 for a reply that is the reference, or what most annotators said."""
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import modern_metric_tables
+import modern_tables
 import small
 import snellen as sn
 from snellen.building.benchmark import Benchmark
@@ -26,10 +27,12 @@ from snellen.metrics.numbers import (
     read_numbers,
     relaxed_accuracy,
 )
+from snellen.metrics.vqa import typed_match
+from snellen.plugin_api import read_exchanges
 from snellen.readers.mapped.transforms import half, parity, yes_no
 from snellen.scoring.answers import open_answers
 from snellen.suites.modern.multi_image import remi_right
-from snellen.suites.modern.short_answers import websrc_f1, zerobench
+from snellen.suites.modern.short_answers import dynamath, websrc_f1, zerobench
 
 # --- relaxed accuracy ----------------------------------------------------------------------------------------------
 
@@ -356,7 +359,7 @@ RIGHT = {
         "complete_mastery": 1.0,
         "rote_memorization": 0.0,
     },
-    "dynamath": {"math_accuracy": 1.0, "group_accuracy": 1.0},
+    "dynamath": {"dynamath": 1.0, "group_accuracy": 1.0},
     "naturalbench": {"overall_accuracy": 1.0, "group_accuracy": 1.0, "same_question_accuracy": 1.0},
     "hr-bench-4k": {"accuracy": 1.0, "same_question_accuracy": 1.0},
     "hr-bench-8k": {"accuracy": 1.0, "same_question_accuracy": 1.0},
@@ -605,3 +608,60 @@ def test_truth_values_are_yes_and_no_however_they_are_written() -> None:
     assert yes_no(["1", "true", "True", "Yes"]) == ["yes"] * 4
     assert yes_no(["0", "false", "False", "No"]) == ["no"] * 4
     assert yes_no([""]) == [""]  # a table without the answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "right"),
+    [
+        ("1.5", "1.5", 1.0),
+        ("1.5004 cm", "1.5", 1.0),
+        ("1.502", "1.5", 0.0),
+        ("1\u03c0", "3.142", 1.0),
+        ("about 12", "12", 0.0),  # the first word is no number
+        ("B", "B", 1.0),
+        ("(B) 12", "B", 1.0),  # among the first three signs
+        ("option B", "B", 0.0),
+        ("AB", "B", 1.0),
+        ("It is even.", "even", 1.0),
+        ("odd", "even", 0.0),
+    ],
+)
+def test_dynamaths_short_answer_is_compared_by_its_kind(
+    answer: str, gold: str, right: float
+) -> None:
+    """The values are those of the makers' script, evaluation/gpt4o/gpt_4o_json_eval.py."""
+    reply = json.dumps({"solution": "Half of \\alpha is 7.", "short answer": answer})
+    assert dynamath(reply, [gold]) == right
+    assert dynamath(f"```json\n{reply}\n```", [gold]) == right
+
+
+def test_a_reply_to_dynamath_without_json_is_read_as_any_other() -> None:
+    assert dynamath("The side is 1.5 long.", ["1.5"]) == 1.0
+    assert dynamath('{"solution": "It is 1.5"}', ["1.5"]) == typed_match(
+        '{"solution": "It is 1.5"}', ["1.5"]
+    )
+    unescaped = '{"solution": "$\\frac{3}{2}$", "short answer": 1.5}'
+    assert dynamath(unescaped, ["1.5"]) == 1.0
+
+
+def test_the_last_words_of_a_prompt_depend_on_the_task_or_the_kind_of_answer(
+    tmp_path: Path,
+) -> None:
+    asked = {}
+    for name in ("remi", "dynamath"):
+        module = modern_metric_tables if name in modern_metric_tables.TABLES else modern_tables
+        built = build_benchmark(
+            entries()[f"modern/{name}"].from_hub(),
+            source=module.write(name, tmp_path / name),
+            to=tmp_path / f"{name}-built",
+        )
+        results = sn.evaluate("snellen:oracle", str(built.folder), runs=tmp_path, name=name)
+        exchanges = read_exchanges(results.runs[0].folder)
+        asked[name] = [exchange.request.messages[-1].text for exchange in exchanges]
+    assert any("must be 1 if" in text or "numeric value corr" in text for text in asked["remi"])
+    assert any(text.endswith("corresponding to your final choice.") for text in asked["remi"])
+    assert all(
+        "Please answer in a floating-point number.\n### Response Format" in text
+        and text.endswith('"short answer": "[Concise Answer]"\n}')
+        for text in asked["dynamath"]
+    )

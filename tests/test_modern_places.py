@@ -67,6 +67,11 @@ def test_points_are_read_in_the_coordinates_that_the_build_chose(tmp_path: Path)
         ("[3, 4]", ["[-1, -1]", "refusal"], 0.0),
         ("[10, 6]", ["[6, 5]", "box 4 4 10 6"], 1.0),
         ("[10.5, 6]", ["[6, 5]", "box 4 4 10 6"], 0.0),
+        # In pixels of an image of 20 x 10, or as a share of its sides (lmms-eval, osworld_g/utils.py).
+        ("[6, 5]", ["[6, 5]", "box 4 4 10 6 of 20 10"], 1.0),
+        ("[0.3, 0.5]", ["[6, 5]", "box 4 4 10 6 of 20 10"], 1.0),
+        ("[0.3, 0.7]", ["[6, 5]", "box 4 4 10 6 of 20 10"], 0.0),
+        ("[0.3, 0.5]", ["[6, 5]", "box 4 4 10 6"], 0.0),
     ],
 )
 def test_clicks_are_right_inside_their_target(

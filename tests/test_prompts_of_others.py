@@ -124,6 +124,8 @@ READ_ONLY = (
         "charades-sta",
         "odinw-13",
         "sun-rgb-d",
+        "osworld-g",
+        "mme-cot",
     ),
     *("refcoco", "refcoco-testa", "refcoco-testb", "refcocog-val", "refcocog-test"),
     *(f"refcoco-plus-{part}" for part in ("val", "testa", "testb")),

@@ -16,6 +16,8 @@ OWN_NUMBER = "Snellen's own number"
 """How lists and reports mark a benchmark whose printed figures were not reproduced."""
 OWN_WORDING = "Snellen's own wording"
 """How lists and reports mark a benchmark of which no prompt with a source is declared."""
+OWN_JUDGE_WORDING = "Snellen's own judge wording"
+"""How lists, reports and cards mark a judged score whose prompt is not the published one."""
 REPRODUCED_WITHIN = 0.1
 """Largest difference from a printed figure that counts as reproduced, in the unit of that figure."""
 
@@ -38,6 +40,11 @@ class PublishedJudge(Struct, frozen=True, forbid_unknown_fields=True):
     """The licence of a quoted prompt."""
     metric: Annotated[str, names_of("metrics")] = ""
     """Snellen's judged metric that follows it."""
+
+    @property
+    def is_quoted(self) -> bool:
+        """Whether the metric shows its judge the published prompt. Otherwise the wording is Snellen's own."""
+        return bool(self.licence)
 
 
 class Reproduction(Struct, frozen=True, forbid_unknown_fields=True):
@@ -98,6 +105,8 @@ class PublishedNumber(Struct, frozen=True, forbid_unknown_fields=True):
     prompt_by: str = ""
     """Whose wording it is where it is not the makers': the harness or the model's makers whose figures are printed
     with it, such as `lmms-eval` or `LLaVA-1.5`. Many makers published data alone."""
+    no_prompt: str = ""
+    """Why no prompt was published, where that is known: the makers train classifiers, for example."""
     decoding: str = ""
     """The makers' decoding in a few words, with its source. The set of `prompt` applies it."""
     aggregate: str = ""
@@ -123,7 +132,7 @@ class PublishedNumber(Struct, frozen=True, forbid_unknown_fields=True):
     def missing(self) -> tuple[str, ...]:
         """Parts that nobody has verified yet, by name."""
         parts = {
-            "prompt": self.prompt,
+            "prompt": self.prompt or self.no_prompt,
             "decoding": self.decoding,
             "aggregate": self.aggregate,
             "split": self.split,
@@ -137,6 +146,15 @@ class PublishedNumber(Struct, frozen=True, forbid_unknown_fields=True):
         if not self.prompt:
             return OWN_WORDING
         return self.prompt_by or "makers"
+
+    @property
+    def judge_wording(self) -> str:
+        """`Snellen's own judge wording` if the judged metric words its prompt itself, `makers` if it quotes the
+        published one; empty without such a metric.
+        """
+        if self.judge is None or not self.judge.metric:
+            return ""
+        return "makers" if self.judge.is_quoted else OWN_JUDGE_WORDING
 
     @property
     def n_reproduced(self) -> int:

@@ -21,11 +21,17 @@ from snellen.metrics.boxes import read_point
 from snellen.metrics.declaration import Marks, read_rate_metric, share_row
 from snellen.readers.mapped import read_hub_rows
 
-Coordinates = Literal["1000", "1", "pixels"]
+Coordinates = Literal["1 or pixels", "1000", "1", "pixels"]
 Point = tuple[float, float]
-_TARGET = re.compile(r"(box|polygon) ([-\d. ]+)|refusal")
+_TARGET = re.compile(r"(box|polygon) ([-\d. ]+?)(?: of ([\d.]+) ([\d.]+))?|refusal")
 NOT_THERE = "[-1, -1]"
 """The reply that says that the target is not on the screen."""
+_EITHER = (
+    "Identify the UI target for the instruction and output exactly one click point as [x, y]. You may use either "
+    "normalized coordinates in [0, 1] or absolute pixel coordinates. If the target does not exist, output [-1, -1].\n"
+    "Instruction: {instruction}"
+)
+"""The words of lmms-eval (75571cfe, lmms_eval/tasks/osworld_g/utils.py)."""
 _ASKED = {
     "1000": "where the image's left and top are 0 and its right and bottom 1000",
     "1": "where the image's left and top are 0 and its right and bottom 1",
@@ -36,8 +42,9 @@ _ASKED = {
 class ClickParams(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How replies are to name a point."""
 
-    coordinates: Coordinates = "1000"
-    """Along either side from 0 to 1000 or to 1, or in pixels of the image as it is stored."""
+    coordinates: Coordinates = "1 or pixels"
+    """In either of two coordinates, in lmms-eval's words; or, in Snellen's words, along either side from 0 to 1000 or to
+    1, or in pixels of the image as it is stored."""
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
@@ -61,11 +68,15 @@ def _reword_with_target(draft: Draft, form: ClickParams) -> Draft:
     kind = draft.answer_tags.get("form", "")
     texts = _make_references(kind, numbers, (width, height), form.coordinates, draft.where)
 
-    named = _ASKED[form.coordinates].format(width=width, height=height)
-    text = (
-        f"{question.question}\nAnswer with one point to click alone, as [x, y], {named}; "
-        f"with {NOT_THERE} if what is asked for is not on the screen."
-    )
+    if form.coordinates == "1 or pixels":
+        text = _EITHER.format(instruction=question.question)
+    else:
+        named = _ASKED[form.coordinates].format(width=width, height=height)
+        text = (
+            f"Which place on this screen does the command refer to: {question.question}\n"
+            f"Answer with one point to click alone, as [x, y], {named}; "
+            f"with {NOT_THERE} if what is asked for is not on the screen."
+        )
     asked = replace(question, question=text, options=(), gold=(), texts=texts)
     return replace(draft, rounds=(asked,))
 
@@ -75,14 +86,15 @@ def _make_references(
 ) -> tuple[str, str]:
     """Return the two reference texts of a question that asks for a click: a correct reply, and the target.
 
-    For example `[20, 30]` and `box 10 20 30 40`. Both are in the coordinates that replies are asked to use.
+    For example `[20, 30]` and `box 10 20 30 40`. Both are in the coordinates that replies are asked to use. Where a
+    reply may use either of two coordinates, they are in pixels, and the size of the image follows: `of 1920 1080`.
 
     Args:
         kind: `bbox`, `polygon`, or `refusal` if what the question asks for is not on the screen.
         numbers: For a box: left, top, width and height. For a polygon: x and y of each corner. Both in pixels.
         size: Width and height of the image in pixels.
-        coordinates: The coordinates of replies: `pixels`, or the length that each side of the image counts as, such
-            as `1000`.
+        coordinates: The coordinates of replies: `pixels`, the length that each side of the image counts as, such as
+            `1000`, or `1 or pixels`.
         where: File and row, for messages.
 
     Raises:
@@ -103,8 +115,8 @@ def _make_references(
     # A polygon of four numbers is two opposite corners.
     is_box = n_numbers == 4
     scales = (1.0, 1.0)
-    if coordinates != "pixels":
-        width, height = size
+    width, height = size
+    if coordinates in ("1", "1000"):
         side = float(coordinates)
         scales = (side / width, side / height)
     # The numbers are x and y in turns.
@@ -112,6 +124,8 @@ def _make_references(
     shape = "box" if is_box else "polygon"
     target = f"{shape} {' '.join(map(_format_decimal, scaled))}"
     x, y = _inner_point(target, where)
+    if coordinates == "1 or pixels":
+        target += f" of {width} {height}"
     return f"[{_format_decimal(x)}, {_format_decimal(y)}]", target
 
 
@@ -201,7 +215,7 @@ def click_marks(reply: str, references: Sequence[str]) -> Marks:
     point = read_point(reply)
     if point is None:
         return None
-    x, y = point
+    x, y = _in_pixels(point, references[-1])
     if kind == "refusal":
         return (float(x < 0 and y < 0),)
     if kind == "box":
@@ -212,6 +226,15 @@ def click_marks(reply: str, references: Sequence[str]) -> Marks:
     # A point is inside a polygon if a line from it to the right crosses an odd number of edges.
     n_crossings = sum(x < crossing for crossing in _crossings_at(corners, y))
     return (float(n_crossings % 2),)
+
+
+def _in_pixels(point: Point, target: str) -> Point:
+    """Return a point between 0 and 1 in pixels if the target has the size of the image, and any other point as it is."""
+    match = _TARGET.fullmatch(target)
+    x, y = point
+    if match is None or match[3] is None or not (0 <= x <= 1 and 0 <= y <= 1):
+        return point
+    return x * float(match[3]), y * float(match[4])
 
 
 CLICKS = read_rate_metric(

@@ -19,6 +19,7 @@ from snellen.formats.listed_cells import python_literal
 from snellen.protocols.prompts.rendering import IMAGE_MARK
 from snellen.readers.mapped import read, read_hub_rows
 from snellen.suites.modern.multi_image import MARKED_OBJECTS
+from snellen.suites.modern.short_answers import dynamath_kind
 
 QUESTIONS = Path(__file__).with_name("charxiv_questions.toml")
 
@@ -156,6 +157,15 @@ def charxiv_questions(form: Literal["asked", "graded"]) -> dict[str, str]:
     """Return CharXiv's descriptive questions by their numbers: as models are asked them, or as a judge sees them."""
     questions: dict[str, str] = parse_toml(QUESTIONS.read_text("utf-8"), str(QUESTIONS))[form]
     return questions
+
+
+def read_dynamath(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """Yield drafts with the tag `kind`: the kind of answer, which decides the last words of the question. The files may
+    have it, and otherwise it follows from the answer."""
+    for draft in read_hub_rows(params, folder):
+        [turn] = draft.rounds
+        kind = draft.tags.get("kind") or dynamath_kind(turn.texts[0])
+        yield replace(draft, tags={**draft.tags, "kind": kind})
 
 
 def read_remi(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:

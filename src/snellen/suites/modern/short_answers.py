@@ -1,4 +1,4 @@
-"""Metrics for short answers whose form the question asks for: VLMs Are Blind, VLMs Are Biased and ZeroBench.
+"""Metrics for short answers whose form the question asks for: VLMs Are Blind, VLMs Are Biased, ZeroBench and DynaMath.
 
 VLMs Are Blind (Rahmanzadehgervi et al., ACCV 2024, arXiv:2407.06581) asks for an answer in braces. VLMs Are Biased
 (Vo et al., arXiv:2505.23941) compares the answer with the truth and with what a model expects to see. ZeroBench
@@ -7,11 +7,14 @@ VLMs Are Blind (Rahmanzadehgervi et al., ACCV 2024, arXiv:2407.06581) asks for a
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import Sequence
 
 from snellen.metrics.declaration import reply_metric, share_row
 from snellen.metrics.questions import AskedQuestion
+from snellen.metrics.vqa import typed_match
 from snellen.records import Prediction
 from snellen.suites.modern.metrics import ShareByRule
 
@@ -134,3 +137,80 @@ BIASED = ShareByRule(
     per_question=("vlms_are_biased",),
     rule=biased_right,
 )
+
+
+# --- DynaMath --------------------------------------------------------------------------------------------------------
+
+DYNAMATH_SLACK = 0.001
+
+
+def dynamath_kind(gold: str) -> str:
+    """Return the kind of a ground truth of DynaMath: `float`, `multiple choice` (a letter) or `text`.
+
+    Examples:
+        >>> dynamath_kind("1.5"), dynamath_kind("B"), dynamath_kind("even")
+        ('float', 'multiple choice', 'text')
+    """
+    if _float_or_none(gold) is not None:
+        return "float"
+    return "multiple choice" if re.fullmatch(r"\s*[A-Z]\s*", gold) else "text"
+
+
+def dynamath_short_answer(reply: str) -> str | None:
+    """Return the `short answer` in the JSON object that DynaMath's prompt asks for; None if the reply has none.
+
+    Backslashes of formulas may stand alone, and text may stand around the object.
+
+    Examples:
+        >>> dynamath_short_answer('{"solution": "Half of 3.", "short answer": 1.5}')
+        '1.5'
+    """
+    start = reply.find("{")
+    end = reply.rfind("}") + 1
+    text = reply[start:end] if start >= 0 else ""
+    for candidate in (text, text.replace("\\", "")):
+        try:
+            fields = json.loads(candidate, strict=False)
+        except json.JSONDecodeError:
+            continue
+        if isinstance(fields, dict) and "short answer" in fields:
+            return str(fields["short answer"])
+        return None
+    return None
+
+
+@reply_metric(unit="share", title="DynaMath", interval="mean")
+def dynamath(reply: str, references: Sequence[str]) -> float:
+    """1 if the short answer in a reply agrees with the ground truth by DynaMath's rule (arXiv 2411.00836).
+
+    A number may differ by 0.001, and `2π` is a number. A letter is the short answer or among its first three signs. A
+    text occurs in the short answer. Source: evaluation/gpt4o/gpt_4o_json_eval.py of DynaMath/DynaMath (598c3c3). A reply
+    without such JSON, which the makers count as wrong, is compared as `typed_match` compares it.
+    """
+    gold = references[0]
+    answer = dynamath_short_answer(reply)
+    if answer is None:
+        return typed_match(reply, references)
+    match dynamath_kind(gold):
+        case "float":
+            number = _dynamath_number(answer)
+            return float(number is not None and abs(number - float(gold)) <= DYNAMATH_SLACK)
+        case "multiple choice":
+            return float(gold in answer[:3] if len(answer) > 1 else gold == answer)
+        case _:
+            return float(gold in answer)
+
+
+def _dynamath_number(answer: str) -> float | None:
+    """Return the number at the beginning of an answer: `1.5 cm` is 1.5, and `2π` is twice pi."""
+    first_word = answer.split(" ")[0]
+    before_pi, pi, _ = first_word.partition("π")
+    number = _float_or_none(before_pi)
+    return number * math.pi if number is not None and pi else number
+
+
+def _float_or_none(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
