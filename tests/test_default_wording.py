@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -130,7 +131,7 @@ def test_a_run_names_what_is_asked_in_snellens_words(capsys: pytest.CaptureFixtu
     _, _, err = small.command(capsys, *arguments, "own", "--templates", "snellen")
     assert OWN_WORDING not in err
     _, _, err = small.command(capsys, *arguments, "published", "--as-published")
-    assert err.count(OWN_WORDING) == 1 and "as published, but in" in err
+    assert err.count(OWN_WORDING) == 1 and "as published, in" in err
 
 
 def test_a_protocol_that_varies_the_wording_keeps_several(
@@ -243,3 +244,60 @@ def test_modern_asks_as_the_makers_do(tmp_path: Path) -> None:
     # How replies are scored does not change.
     rows = {(row.metric, row.value) for row in by_default.rows}
     assert rows == {(row.metric, row.value) for row in named.rows}
+
+
+OF_OTHERS = f'{ENTRY}prompt_by = "lmms-eval"\n'
+NEVER_PUBLISHED = ENTRY.replace('prompt = "official"', 'no_prompt = "they train classifiers"')
+
+
+@pytest.mark.parametrize(
+    ("entry", "templates", "setting", "line", "note"),
+    [
+        (ENTRY, "", "in the makers' wording", "", ""),
+        (
+            OF_OTHERS,
+            "",
+            "in the published wording of lmms-eval",
+            "in the wording of others, because no prompt of their makers is known: lmms-eval (zoo/voices)",
+            "In the published wording of others than the makers: zoo/voices (lmms-eval).",
+        ),
+        (OF_OTHERS, "snellen", "in Snellen's own wording", "", ""),
+        (OF_OTHERS, "long", "prompts long", "", ""),
+        (
+            NEVER_PUBLISHED,
+            "",
+            "in Snellen's own wording",
+            "in Snellen's own wording, because no prompt was published: zoo/voices: they train classifiers",
+            "Snellen's own wording, no prompt with a source is known: zoo/voices (they train classifiers).",
+        ),
+    ],
+)
+def test_runs_reports_and_cards_say_whose_wording_it_was(
+    entry: str,
+    templates: str,
+    setting: str,
+    line: str,
+    note: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    zoo(voices=entry)
+    chosen = ("--templates", templates) if templates else ()
+    _, _, err = small.command(
+        capsys, "run", "snellen:oracle", "zoo/voices", "--name", "run", *chosen
+    )
+    lines = [told for told in err.splitlines() if "wording" in told]
+    assert lines == ([line] if line else [])
+    _, card, _ = small.command(capsys, "card", "runs/run", "-o", "card.tex")
+    assert f"0-shot, vanilla, {setting}" in card
+    assert setting.replace("'", "") in Path("card.tex").read_text().replace("'", "")
+    small.command(capsys, "report", "runs/run", "-o", "report.md")
+    notes = re.findall(
+        r"(?:In the published|Snellen's own) wording.*", Path("report.md").read_text()
+    )
+    assert notes == ([note] if note else [])
+
+
+def test_lists_say_that_no_prompt_was_published(capsys: pytest.CaptureFixture[str]) -> None:
+    zoo(voices=NEVER_PUBLISHED)
+    _, out, _ = small.command(capsys, "list", "zoo/voices", "--json")
+    assert f'"wording":"{OWN_WORDING}: no prompt was published"' in out

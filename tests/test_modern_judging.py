@@ -13,9 +13,12 @@ from msgspec import Struct
 import archived_tables
 import modern_metric_tables
 import modern_tables
+import small
 import snellen as sn
+from snellen import registry
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
+from snellen.catalogue.published_number import OWN_JUDGE_WORDING
 from snellen.metrics.declaration import find_metric
 from snellen.metrics.questions import Unscored
 from snellen.protocols.verdict import (
@@ -519,3 +522,30 @@ def test_mm_mt_benchs_judge_sees_the_conversation_before_a_question(tmp_path: Pa
     )
     assert asked.values == {"mm_mt_bench": pytest.approx((9 + 11 * 4) / 12)}
     assert "User: Which animal is number 0?\n\nAssistant: A cat.\n\nUser: What" in asked.prompts[1]
+
+
+def test_a_judge_in_snellens_words_is_never_taken_for_the_published_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judged("worldvqa", "worldvqa", {"0": "cat"}, grade, tmp_path)
+    run = str(tmp_path / "asked")
+    report, card = str(tmp_path / "report.md"), str(tmp_path / "card.md")
+    small.command(capsys, "report", run, "--scoring", "latest", "-o", report)
+    small.command(capsys, "card", run, "--scoring", "latest", "-o", card)
+    note = f"{OWN_JUDGE_WORDING}, so not the published score: modern/worldvqa (worldvqa)."
+    assert note in Path(report).read_text()
+    assert f"judged by judge, in {OWN_JUDGE_WORDING}" in Path(card).read_text()
+    _, out, _ = small.command(capsys, "list", "modern/worldvqa", "--json")
+    assert OWN_JUDGE_WORDING in out
+
+
+def test_a_judge_quotes_the_published_prompt_if_its_licence_allows_it() -> None:
+    """A version of a prompt is called published if the entry names the licence of what it quotes."""
+    for spec in entries().values():
+        judge = spec.published.judge if spec.published else None
+        if judge is None or not judge.metric:
+            continue
+        kind = judge.metric.replace("_", "-")
+        versions = [name for name in registry.names("judge_prompts") if name.startswith(kind)]
+        assert versions, judge.metric
+        assert all(("-published-" in name) == judge.is_quoted for name in versions), versions

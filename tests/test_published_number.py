@@ -139,7 +139,7 @@ def test_a_run_as_published_names_whose_words_it_asks_in(
     zoo(tmp_path, OF_OTHERS)
     _, _, err = small.command(capsys, "run", "snellen:oracle", "zoo/voices", "--as-published")
     assert "in the wording of others, because no prompt of their makers is known: " in err
-    assert "zoo/voices (lmms-eval)" in err
+    assert "lmms-eval (zoo/voices)" in err
 
 
 @pytest.mark.parametrize(

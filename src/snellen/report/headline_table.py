@@ -17,9 +17,13 @@ from msgspec import Struct
 from snellen.analysis.headline import OVERALL, headline_metrics
 from snellen.analysis.ranks import mean_ranks
 from snellen.catalogue import published_number_of
-from snellen.catalogue.published_number import OWN_NUMBER, OWN_WORDING, PublishedNumber
+from snellen.catalogue.published_number import (
+    OWN_JUDGE_WORDING,
+    OWN_NUMBER,
+    OWN_WORDING,
+    PublishedNumber,
+)
 from snellen.metrics.declaration import SHARE, as_read, declared_row, find_metric
-from snellen.protocols.prompts.templates import AS_PUBLISHED
 from snellen.records import Estimate, Result
 from snellen.report.number_text import (
     DASH,
@@ -39,6 +43,7 @@ from snellen.report.reported_runs import (
     method_rows,
 )
 from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, tabulate
+from snellen.report.wording import asked_wording, judge_wording
 
 MAX_NOTES = 3
 """Footnotes below the first table; a report and `--details` have all others."""
@@ -440,34 +445,47 @@ def _reproduction_notes(reported_runs: Sequence[ReportedRun]) -> list[str]:
 
 
 def _wording_notes(reported_runs: Sequence[ReportedRun]) -> list[str]:
-    """Return a note that names the benchmarks for which no published prompt is known, so that Snellen words the
-    questions.
+    """Return notes that name the benchmarks that were not asked, or not judged, in the words of their makers.
 
-    Runs with prompts that the user chose, such as those of another harness, are ignored.
+    Runs with prompts that the user chose, such as those of another harness, have no note on what was asked.
 
     Returns:
-        A list with the note; an empty list if there is no such benchmark.
+        At most three notes: on scores of a judge in Snellen's words, on benchmarks in Snellen's words because no prompt
+        is known, and on those in the words of others.
     """
-    runs_in_own_words = [
-        reported_run for reported_run in reported_runs if _asks_by_default(reported_run)
-    ]
-    names = []
-    for benchmark in benchmarks_of(runs_in_own_words):
-        published = _published_number(runs_in_own_words, benchmark)
-        if published is not None and not published.prompt:
-            names.append(benchmark)
-    if not names:
-        return []
-    return [f"{OWN_WORDING}, no prompt with a source is known: {', '.join(names)}."]
+    judged_in_own_words: dict[str, None] = {}
+    in_own_words: dict[str, None] = {}
+    in_words_of_others: dict[str, None] = {}
+    for reported_run in reported_runs:
+        manifest = reported_run.run.manifest
+        for scored in reported_run.run.benchmarks:
+            published = published_number_of(scored.spec)
+            if published is None:
+                continue
+            name = scored.spec.name
+            for protocol, _, metric in scored.score_rows:
+                if judge_wording(scored.spec, metric):
+                    judged_in_own_words[f"{name} ({metric})"] = None
+                wording = asked_wording(manifest, scored.spec, protocol)
+                if wording is None:
+                    continue
+                if wording.by == "snellen" and not published.prompt:
+                    reason = f" ({published.no_prompt})" if published.no_prompt else ""
+                    in_own_words[f"{name}{reason}"] = None
+                elif wording.by == "others":
+                    in_words_of_others[f"{name} ({published.prompt_by})"] = None
 
-
-def _asks_by_default(reported_run: ReportedRun) -> bool:
-    """Return whether a run used the prompts of its benchmarks or Snellen's own, and no other ones that the user chose."""
-    question_specs = reported_run.run.manifest.question_specs
-    if not question_specs:
-        return False
-    question_spec = question_specs[-1]
-    return not question_spec.prompt and question_spec.templates in ("", "snellen", AS_PUBLISHED)
+    notes: list[str] = []
+    if judged_in_own_words:
+        names = ", ".join(judged_in_own_words)
+        notes.append(f"{OWN_JUDGE_WORDING}, so not the published score: {names}.")
+    if in_own_words:
+        names = ", ".join(in_own_words)
+        notes.append(f"{OWN_WORDING}, no prompt with a source is known: {names}.")
+    if in_words_of_others:
+        names = ", ".join(in_words_of_others)
+        notes.append(f"In the published wording of others than the makers: {names}.")
+    return notes
 
 
 def _published_number(

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from snellen.building.kept_sources import check_overwrites_no_source
 from snellen.catalogue import published_number_of
-from snellen.catalogue.published_number import OWN_NUMBER
+from snellen.catalogue.published_number import OWN_JUDGE_WORDING, OWN_NUMBER
 from snellen.formats.suffixes import SUFFIXES
 from snellen.formats.whole_files import write_in_form
 from snellen.metrics.declaration import declared_row
@@ -21,6 +21,7 @@ from snellen.report.markdown import markdown_tables
 from snellen.report.number_text import metric_title
 from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, cell_text, tabulate
 from snellen.report.terminal import table_text
+from snellen.report.wording import asked_wording, judge_wording
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
 
 ACCURACY = "accuracy"
@@ -126,7 +127,7 @@ def result_card(
         protocol = headline.protocol
         if headline.metric == ACCURACY:
             protocol = first_pass_of(protocol)
-        setting = _setting(run, scored, protocol)
+        setting = _setting(run, scored, protocol, headline)
         key = (headline.benchmark, headline.metric, setting)
         numbers_by_row[key][headline.model] = headline
         titles[headline.benchmark] = _title(scored)
@@ -185,22 +186,23 @@ def _title(scored: ScoredBenchmark) -> str:
     return title
 
 
-def _setting(run: ScoredRun, scored: ScoredBenchmark, protocol: str) -> str:
-    """Describe how a benchmark was run: `0-shot, vanilla, prompts official, 200 of 900 questions`."""
+def _setting(run: ScoredRun, scored: ScoredBenchmark, protocol: str, headline: Result) -> str:
+    """Describe how a benchmark was run: `0-shot, vanilla, in the makers' wording, 200 of 900 questions`."""
     clauses: list[str] = []
     spec = run.manifest.question_specs[-1] if run.manifest.question_specs else None
     if spec:
         clauses.append(f"{spec.few_shot}-shot")
     clauses.append(protocol)
-    if spec and spec.templates:
-        clauses.append(f"prompts {spec.templates}")
-    if spec and spec.prompt:
-        clauses.append("a prompt of the run's own")
+    wording = asked_wording(run.manifest, scored.spec, headline.protocol)
+    if wording is not None:
+        clauses.append(wording.text)
     if run.convention == "as-published":
         clauses.append("scored as published")
     if run.judges:
         judges = dict.fromkeys(use.judge for use in run.judges)
         clauses.append(f"judged by {', '.join(judges)}")
+    if judge_wording(scored.spec, headline.metric):
+        clauses.append(f"in {OWN_JUDGE_WORDING}")
     if scored.n_corrected:
         clauses.append(f"{scored.n_corrected:,} ground truths corrected")
     n_expected = scored.spec.expected.samples

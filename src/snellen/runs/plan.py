@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from snellen.building.benchmark import Benchmark, QuestionPart
 from snellen.callers import for_caller, setting
-from snellen.catalogue import BenchmarkSpec, PromptSet, published_number_of, suite_of
+from snellen.catalogue import BenchmarkSpec, PromptSet, suite_of
 from snellen.catalogue.published_number import OWN_WORDING
 from snellen.errors import DataError
 from snellen.protocols.base import Protocol, declaration_of, parse_protocol
@@ -244,7 +244,7 @@ def prompt_of(
     if suite:
         templates = templates.by_suite.get(suite.name, templates)
     of_benchmark = plan.templates.by_benchmark.get(spec.name)
-    if of_benchmark and (not of_benchmark.for_one_wording or _asks_in_one_wording(protocol)):
+    if of_benchmark and (not of_benchmark.for_one_wording or asks_in_one_wording(protocol)):
         templates = of_benchmark
     family = spec.family or formulation
     if templates.of_data and spec.instructions:
@@ -256,7 +256,7 @@ def prompt_of(
     return PromptRenderer(templates, family, max_new_tokens, decoding, plan.question.prefix)
 
 
-def _asks_in_one_wording(protocol: Protocol) -> bool:
+def asks_in_one_wording(protocol: Protocol) -> bool:
     """Return whether a protocol asks for replies with one prompt: it varies no templates, and has no steps of its own."""
     declaration = declaration_of(protocol)
     if declaration.varies_templates or declaration.conclude:
@@ -324,7 +324,8 @@ def _default_prompts(plan: RunPlan, announce: Announce) -> dict[str, PromptSet]:
         announce: Receives lines for the user.
     """
     sets: dict[str, PromptSet] = {}
-    own_words = []
+    own_words: list[BenchmarkSpec] = []
+    words_of_others: list[BenchmarkSpec] = []
     names_by_protocol: dict[str, list[str]] = defaultdict(list)
     for use in plan.benchmarks:
         entry = current_entry(use.benchmark.spec)
@@ -333,23 +334,58 @@ def _default_prompts(plan: RunPlan, announce: Announce) -> dict[str, PromptSet]:
             continue
         name = use.benchmark.name
         if entry.published is None or not entry.published.prompt:
-            own_words.append(name)
+            own_words.append(entry)
             continue
         for protocol in plan.protocols_of(use.benchmark.spec):
-            if _asks_in_one_wording(protocol):
+            if asks_in_one_wording(protocol):
                 sets[name] = entry.prompts[entry.published.prompt]
+                if entry.published.prompt_by and entry not in words_of_others:
+                    words_of_others.append(entry)
             elif protocol.method == "generation":
                 names_by_protocol[protocol.label].append(name)
-    if own_words:
-        announce(
-            f"in {OWN_WORDING}, because no prompt with a source is declared: {', '.join(own_words)}"
-        )
+    for line in _wording_lines(own_words, words_of_others):
+        announce(line)
     for label, names in names_by_protocol.items():
         announce(
             f"{label} needs several prompts, so it asks in {OWN_WORDING}, not in that of the published number: "
             + _listed(names)
         )
     return sets
+
+
+def _wording_lines(
+    own_words: Sequence[BenchmarkSpec], words_of_others: Sequence[BenchmarkSpec]
+) -> list[str]:
+    """Return lines that tell which benchmarks are not asked in the words of their makers, and in whose they are.
+
+    Args:
+        own_words: Benchmarks that are asked in Snellen's own words.
+        words_of_others: Benchmarks whose published number is obtained with a prompt of others.
+    """
+    lines: list[str] = []
+    if words_of_others:
+        names_by_author: dict[str, list[str]] = defaultdict(list)
+        for entry in words_of_others:
+            if entry.published:
+                names_by_author[entry.published.prompt_by].append(entry.name)
+        authors = [f"{author} ({_listed(names)})" for author, names in names_by_author.items()]
+        lines.append(
+            f"in the wording of others, because no prompt of their makers is known: {'; '.join(authors)}"
+        )
+    unexplained: list[str] = []
+    for entry in own_words:
+        reason = entry.published.no_prompt if entry.published else ""
+        if reason:
+            lines.append(
+                f"in {OWN_WORDING}, because no prompt was published: {entry.name}: {reason}"
+            )
+        else:
+            unexplained.append(entry.name)
+    if unexplained:
+        lines.append(
+            f"in {OWN_WORDING}, because no prompt with a source is declared: {', '.join(unexplained)}"
+        )
+    return lines
 
 
 MOST_LISTED = 3
@@ -412,26 +448,18 @@ def _announce_unverified_prompts(
     For some benchmarks, the published number was obtained by others, with a prompt of theirs. For
     some, no prompt with a known source is declared, so Snellen's own prompt is used.
     """
-    own_words = []
-    words_of_others = []
+    own_words: list[BenchmarkSpec] = []
+    words_of_others: list[BenchmarkSpec] = []
     for use in benchmarks:
-        published = published_number_of(use.benchmark.spec)
-        if published is None:
+        entry = current_entry(use.benchmark.spec)
+        if entry.published is None:
             continue
-        if not published.prompt:
-            own_words.append(use.benchmark.name)
-        elif published.prompt_by:
-            words_of_others.append(f"{use.benchmark.name} ({published.prompt_by})")
-    if words_of_others:
-        announce(
-            "as published, in the wording of others, because no prompt of their makers is known: "
-            + ", ".join(words_of_others)
-        )
-    if own_words:
-        announce(
-            f"as published, but in {OWN_WORDING}, because no prompt with a source is declared: "
-            + ", ".join(own_words)
-        )
+        if not entry.published.prompt:
+            own_words.append(entry)
+        elif entry.published.prompt_by:
+            words_of_others.append(entry)
+    for line in _wording_lines(own_words, words_of_others):
+        announce(f"as published, {line}")
 
 
 def _with_user_sampling(templates: PromptTemplates, question: QuestionSpec) -> PromptTemplates:

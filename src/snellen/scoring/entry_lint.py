@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from snellen.callers import for_caller
-from snellen.catalogue import BenchmarkSpec
+from snellen.catalogue import BenchmarkSpec, published_number_of
 from snellen.metrics.declaration import DEFAULT_TEXT_METRICS, find_metric
 from snellen.records import Answer, Sample
 from snellen.scoring.grouped import GroupAccuracy
@@ -103,11 +103,11 @@ def judge_notice(spec: BenchmarkSpec, *, judged: bool) -> str:
         spec: The benchmark, with the metrics that it is scored by.
         judged: Whether the run has a judge.
     """
-    if judged or spec.formulation != "text" or not spec.metrics:
+    if judged or not spec.metrics:
         return ""
     [first, *others] = spec.metrics
     if find_metric(first).computed_over != "judge":
-        return ""
+        return _published_judge_notice(spec)
     remedy = for_caller("--judge MODEL", "judge=MODEL")
     later = for_caller("`snellen score RUN --judge MODEL`", "sn.score(RUN, judge=MODEL)")
     lost = f"only its other metrics ({', '.join(others)})" if others else "no number"
@@ -115,3 +115,18 @@ def judge_notice(spec: BenchmarkSpec, *, judged: bool) -> str:
         f"{spec.name}: only a judge gives its score ({first}); without {remedy} this run has {lost}. "
         f"Replies are stored, and {later} scores them later"
     )
+
+
+def _published_judge_notice(spec: BenchmarkSpec) -> str:
+    """Return a notice if the published number of a benchmark is a judge's and its main metric here is none; else an
+    empty text.
+    """
+    published = published_number_of(spec)
+    if published is None or published.judge is None or not published.judge.metric:
+        return ""
+    metric = published.judge.metric
+    later = for_caller(
+        f"`snellen score RUN --metric {metric} --judge MODEL`",
+        f'sn.score(RUN, metrics=["{metric}"], judge=MODEL)',
+    )
+    return f"{spec.name}: its published number is a judge's ({metric}), which this run does not have; {later} adds it"

@@ -23,6 +23,7 @@ from snellen.models.known_models import known_models
 
 if TYPE_CHECKING:
     from snellen.catalogue import BenchmarkSpec
+    from snellen.catalogue.published_number import PublishedNumber
 
 RUNS = "runs"
 WHAT = (
@@ -301,6 +302,18 @@ def _matches(spec: BenchmarkSpec, word: str) -> bool:
     return any(word in text.casefold() for text in texts)
 
 
+def _wording(published: PublishedNumber) -> str:
+    """Return in whose words a benchmark is asked, and whose the judge's are if they are not the published ones."""
+    from snellen.catalogue.published_number import OWN_JUDGE_WORDING
+
+    wording = published.wording
+    if not published.prompt and published.no_prompt:
+        wording += ": no prompt was published"
+    if published.judge_wording == OWN_JUDGE_WORDING:
+        wording += f"; {OWN_JUDGE_WORDING}"
+    return wording
+
+
 def benchmark_table(words: Sequence[str] = (), where: str = "", *, built: bool = False) -> Listing:
     """Return a table with what is known about each benchmark, such as title, dimension, number of samples and licence.
 
@@ -330,7 +343,7 @@ def benchmark_table(words: Sequence[str] = (), where: str = "", *, built: bool =
                 ", ".join((*(spec.generation or ("vanilla",)), *spec.likelihood)),
                 "built" if is_built(spec) else _origin(spec),
                 spec.published.mark if spec.published else "",
-                spec.published.wording if spec.published else "",
+                _wording(spec.published) if spec.published else "",
                 spec.licence,
             )
         )
