@@ -22,6 +22,7 @@ from snellen.suites.modern.ocrbench_v2.scoring import PACKAGES, ocrbench_v2_righ
 
 ROW = "<tr><td>a</td><td>{}</td></tr>"
 TABLE = f"<table>{ROW.format(12)}{ROW.format(3)}</table>"
+EMPTY_CELL = f"<table>{ROW.format('')}{ROW.format(3)}</table>"
 MARKDOWN = "| a | b |\n| --- | --- |\n| 1 | 22 |"
 CHART = '{"2020": {"wrens": 4}, "2021": {"wrens": 5}}'
 PAGE = "A title\n# Birds\nA wren.\nA robin.\n# Trees\nAn oak."
@@ -148,6 +149,7 @@ def test_spotted_texts_are_read_in_lists_and_in_words() -> None:
         ("table parsing cn", "", TABLE, TABLE.replace(ROW.format(3), ""), 1 - 3 / 6),
         ("table parsing cn", "", TABLE, TABLE.replace("<td>3", "<td colspan='2'>3"), 1 - 1 / 6),
         ("table parsing cn", "", TABLE, TABLE.replace("<td>3</td>", "<th>3</th>"), 1 - 1 / 6),
+        ("table parsing cn", "", EMPTY_CELL, EMPTY_CELL.replace("<td></td>", "<th></th>"), 1 - 1 / 6),
         ("table parsing cn", "", TABLE, TABLE.replace("12", "<b>12</b>"), 1 - 0.5 / 7),
         ("table parsing cn", "", TABLE, TABLE.replace("<td>3", "<td colspan='two'>3"), 0),
         ("table parsing cn", "", TABLE, "a 12, a 3", 0),
