@@ -684,3 +684,51 @@ def test_doctor_names_each_hook_of_a_suite_that_cannot_be_imported_with_the_line
         raising.finding.endswith(f" ({folder}/raising.py:3)")
         and "JSONDecodeError: Expecting" in raising.finding
     )
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        (
+            'yield draft()\n    raise KeyError("colour")',
+            "the reader 'drawn' failed after the question q1 (discs.txt:1): KeyError: 'colour'",
+        ),
+        (
+            'yield {"id": "q1"}',
+            "the reader 'drawn' yielded {'id': 'q1'} before its first question; it has to",
+        ),
+        (
+            'yield draft("an image")',
+            "the reader 'drawn' gave discs.txt:1 the image 'an image'; an image is a Path,",
+        ),
+        (
+            'yield draft(LazyImage("discs.txt:1", lambda: "an image"))',
+            "discs.txt:1: the function of the LazyImage discs.txt:1 returned a str; it has to return the bytes",
+        ),
+        (
+            'yield draft(LazyImage("discs.txt:1", lambda: 1 / 0))',
+            "discs.txt:1: the image discs.txt:1 cannot be read: ZeroDivisionError: division by zero",
+        ),
+    ],
+)
+def test_a_reader_that_fails_is_told_with_its_name_and_place(
+    body: str,
+    line: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
+    suite = named_suite(tmp_path / "suite", "discs", reader="drawn")
+    (suite / "drawing.py").write_text(
+        "from snellen.plugin_api import Draft, LazyImage, QuestionDraft\n\n"
+        "def draft(*images):\n"
+        '    questions = (QuestionDraft("Which?", options=("red", "blue"), gold=(0,)),)\n'
+        '    return Draft("q1", questions, images, "discs.txt:1")\n\n'
+        f"def read(params, folder):\n    {body}\n"
+    )
+    monkeypatch.setenv("SNELLEN_SUITES", str(suite))
+    code, _, err = small.command(capsys, "build", "zoo/animals")
+    assert code == 2 and line in err, err
+    assert "zoo/animals" in err or "animals.toml" in err or line.startswith("discs.txt")
+    assert len(err.splitlines()) == 1

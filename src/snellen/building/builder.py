@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from snellen import registry
 from snellen.building.benchmark import (
     DECISIONS,
     EXAMPLES,
@@ -48,8 +47,9 @@ from snellen.common.decoding import limited_pixels
 from snellen.common.drafts import PARAMS, Draft
 from snellen.common.images import ImageStore
 from snellen.common.paths import benchmark_folder, check_benchmark_name
-from snellen.errors import DataError
+from snellen.errors import DataError, HookError
 from snellen.formats.record_files import ENDING, RecordWriter, Stored, sort_by_group
+from snellen.readers.calling import find_reader
 from snellen.records import (
     Formulation,
     History,
@@ -103,7 +103,7 @@ def build_benchmark(
         True
     """
     check_benchmark_name(spec.name)
-    reader = registry.find_registered("readers", spec.source.reader)
+    reader = find_reader(spec.source.reader)
     target = to or benchmark_folder(spec.name)
     _check_target(target)
     with staging_folder(target) as folder, _naming_entry(spec):
@@ -185,6 +185,8 @@ def _naming_entry(spec: BenchmarkSpec) -> Iterator[None]:
         if str(error).startswith(PARAMS):
             raise DataError(f"{entry_file(spec) or spec.name}: {error}") from None
         raise
+    except HookError as error:
+        raise HookError(f"{entry_file(spec) or spec.name}: {error}") from error
 
 
 def _check_formulation(spec: BenchmarkSpec, built: Formulation) -> None:

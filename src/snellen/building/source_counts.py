@@ -18,7 +18,6 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen import registry
 from snellen.building.checking import DraftChecker
 from snellen.building.recipe import BuildStats, Recipe, needs_writing, reformulate
 from snellen.catalogue import BenchmarkSpec
@@ -32,6 +31,7 @@ from snellen.common.drafts import (
 )
 from snellen.common.images import ImageStore
 from snellen.errors import DataError
+from snellen.readers.calling import find_reader
 from snellen.reformulation.distractors import Rejected
 from snellen.reformulation.sampling import draw_sample
 
@@ -118,7 +118,7 @@ def _count_questions(spec: BenchmarkSpec, source: Path | None) -> SourceCounts:
         spec: The benchmark entry.
         source: The folder with the files; None for their usual place.
     """
-    reader = registry.find_registered("readers", spec.source.reader)
+    reader = find_reader(spec.source.reader)
     strata: list[str] = []
     images_by_draft: list[tuple[Hashable, ...]] = []
     notes: list[str] = []
@@ -148,7 +148,7 @@ def _check_evaluated(spec: BenchmarkSpec, source: Path | None) -> tuple[Composit
         How often each answer is correct, and the first reason why a build would fail; the reason is
         empty if it would succeed.
     """
-    reader = registry.find_registered("readers", spec.source.reader)
+    reader = find_reader(spec.source.reader)
     composition = Composition()
 
     def evaluated() -> Iterator[Draft]:

@@ -12,7 +12,6 @@ from typing import Literal
 
 from msgspec import Struct
 
-from snellen import registry
 from snellen.cli.show import announce, console
 from snellen.common.decoding import data_uri, opened_image
 from snellen.common.drafts import Draft, LazyFrames
@@ -21,6 +20,7 @@ from snellen.common.paths import slug, snellen_home
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS
 from snellen.formats.shown_text import short_name
+from snellen.readers.calling import find_reader
 from snellen.recognition.own_sources import OwnSource
 from snellen.report.rendering import OfflinePage, page_style, render_page
 
@@ -76,7 +76,7 @@ def terminal_of(environment: Mapping[str, str]) -> Terminal:
 
 def show_preview(source: OwnSource) -> None:
     """Show the first questions of a source. If one is faulty, there is no preview; the build reports all faults."""
-    reader = registry.find_registered("readers", source.spec.source.reader)
+    reader = find_reader(source.spec.source.reader)
     try:
         drafts = islice(reader(source.spec.source.params, source.folder), SHOWN)
         questions = [_question(draft) for draft in drafts]

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from snellen.common.faults import locate_fault
 from snellen.common.foreign import IMAGE_BYTES, read_file
-from snellen.errors import DataError
+from snellen.errors import DataError, HookError, SnellenError
 from snellen.records import Box, Region, RowRef
 
 PARAMS = "source.params"
@@ -38,6 +38,8 @@ class Outline(Struct, frozen=True):
 class LazyImage(Struct, frozen=True):
     """An image inside a larger file; `read` is called when the image is needed, and raises DataError.
 
+    `read` returns the bytes of an image file, such as a PNG.
+
     Examples:
         >>> image = LazyImage("birds.zip/wren.png", lambda: b"...")
         >>> image.read()
@@ -47,6 +49,7 @@ class LazyImage(Struct, frozen=True):
     place: str
     """Its location, unique to the image."""
     read: Callable[[], bytes]
+    """Function without arguments that returns the bytes of an image file."""
 
 
 class ClipFrame(Struct, frozen=True):
@@ -91,11 +94,27 @@ def image_bytes(file: ImageFile, where: str) -> bytes:
     if isinstance(file, bytes):
         return file
     if isinstance(file, LazyImage):
-        return file.read()
+        return _lazy_bytes(file, where)
     try:
         return read_file(file, IMAGE_BYTES)
     except OSError as error:
         raise DataError(f"{where}: cannot read the image {file} ({error.strerror})") from None
+
+
+def _lazy_bytes(image: LazyImage, where: str) -> bytes:
+    """Return what the function of an image returns, which may be code of another package. Raises HookError, DataError."""
+    try:
+        content = image.read()
+    except (SnellenError, OSError):
+        raise
+    except Exception as error:  # foreign code may raise anything
+        raise HookError(f"{where}: the image {image.place} cannot be read", error) from error
+    if not isinstance(content, bytes):
+        raise DataError(
+            f"{where}: the function of the LazyImage {image.place} returned a {type(content).__name__}; it has to return "
+            "the bytes of an image file"
+        )
+    return content
 
 
 class ImageSpec(Struct, frozen=True):

@@ -19,6 +19,7 @@ from snellen.catalogue import BenchmarkSpec, SourceSpec, entries
 from snellen.catalogue.entries import merged
 from snellen.common.drafts import Draft, QuestionDraft, read_params
 from snellen.errors import DataError
+from snellen.readers.calling import find_reader
 from snellen.reformulation.sampling import draw_sample
 
 
@@ -50,7 +51,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     if chosen.of not in catalogue:
         raise DataError(f"of: {registry.unknown_name('benchmark', chosen.of, catalogue)}")
     source = _source_with_changes(catalogue[chosen.of], chosen)
-    read_source = registry.find_registered("readers", source.reader)
+    read_source = find_reader(source.reader)
     if read_source is read:
         raise DataError(
             f"of: {chosen.of} asks another entry's questions itself; name the one that has the files"
@@ -153,7 +154,7 @@ def _drafts_of_sample(spec: BenchmarkSpec, folder: Path | None) -> Iterator[Draf
     The source is read twice: first only for the strata (the groups by which questions are drawn),
     then for the drawn questions.
     """
-    reader = registry.find_registered("readers", spec.source.reader)
+    reader = find_reader(spec.source.reader)
     strata = [draft.stratum for draft in reader(spec.source.params, folder)]
     sampled = frozenset(draw_sample(strata, spec.source.select, spec.name, "select", 0))
     for index, draft in enumerate(reader(spec.source.params, folder)):
