@@ -298,7 +298,9 @@ def test_every_question_of_a_run_without_an_answer_is_an_error_under_every_metri
         )
 
 
-def test_the_budget_is_a_share_of_this_calls_requests(questions: Benchmark, tmp_path: Path) -> None:
+def test_the_budget_is_a_share_of_all_requests_of_a_run(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     evaluate(Slow(failing=0.2), str(questions.folder), runs=tmp_path, name="some", error_budget=0.9)
     with pytest.raises(
         ErrorBudgetError, match=r"12 of 12 requests failed \(100.0%, error_budget=0.9\)"
@@ -307,6 +309,15 @@ def test_the_budget_is_a_share_of_this_calls_requests(questions: Benchmark, tmp_
             Slow(failing=1.0), str(questions.folder), runs=tmp_path, name="all", error_budget=0.9
         )
     assert ErrorBudgetError.exit_code == 3
+
+    # A repeated call sends only what failed; the replies of the first call count as well.
+    said: list[str] = []
+    for share in (0.3, 1.0):
+        model = Slow(failing=share)
+        with pytest.raises(ErrorBudgetError) as raised:
+            evaluate(model, str(questions.folder), runs=tmp_path, name="resumed", error_budget=0.0)
+        said.append(str(raised.value).partition(" (")[0])
+    assert said[0] == said[1] and said[0].endswith(" of 12 requests failed")
 
 
 class Broken(Slow):

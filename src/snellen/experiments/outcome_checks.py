@@ -13,10 +13,13 @@ MOST_REASONS_SHOWN = 3
 
 
 def check_budget(outcome: RunOutcome, budget: float) -> None:
-    """Check that not too many requests of this session failed, separately for each model of a run.
+    """Check that not too many requests of a run have failed, separately for each model.
+
+    Requests that were answered in earlier sessions of the run count as well, so that a repeated command, which sends
+    only what failed, is not above the budget for that reason.
 
     Args:
-        outcome: What happened in the session.
+        outcome: What happened in the latest session.
         budget: The largest share of requests that may fail, in [0, 1].
 
     Raises:
@@ -29,7 +32,7 @@ def check_budget(outcome: RunOutcome, budget: float) -> None:
         >>> check_budget(run.outcome, 0.05)  # no request failed
     """
     for role, failed in outcome.failed.items():
-        total = outcome.answered.get(role, 0) + failed
+        total = outcome.stored.get(role, 0) + outcome.answered.get(role, 0) + failed
         if failed <= budget * total:
             continue
         to_role = f" to the {role}" if role else ""

@@ -87,6 +87,8 @@ class RunStore:
         self.folder = folder
         self.answered = Counter[str]()
         """Different requests of this session that were answered, by role."""
+        self.stored = Counter[str]()
+        """Different requests of the run that were answered before this session, by role."""
         self.failed = Counter[str]()
         """Different requests of this session that failed, by role.
 
@@ -154,8 +156,14 @@ class RunStore:
         for journal_index, path in enumerate(self._journals):
             for offset, exchange in read_lines(path, self.authors, read_stored):
                 is_outdated = exchange.request.key in self._asked_again
-                if not is_outdated:
-                    self._index(exchange, position_of(journal_index, offset))
+                if is_outdated:
+                    continue
+                if (
+                    exchange.response.error is None
+                    and self.identity(exchange.request) not in self._positions
+                ):
+                    self.stored[exchange.request.role] += 1
+                self._index(exchange, position_of(journal_index, offset))
 
     def _index(self, exchange: Exchange | StoredExchange, position: int) -> None:
         """Note where a successful reply is in the journals, and that its presentation was answered.

@@ -72,6 +72,8 @@ class RunOutcome(Struct, frozen=True):
     """Cost of the replies with a known price."""
     sent: int = 0
     """Requests sent, each as often as it was sent."""
+    stored: dict[str, int] = {}
+    """Different requests with a reply from earlier sessions of the run, by role."""
 
 
 def run_plan(
@@ -255,6 +257,7 @@ class _MissingRequests(NamedTuple):
                 exhausted_budget=self.budget.exhausted_by,
                 paid=self.budget.paid,
                 sent=store.sent,
+                stored=dict(store.stored),
             )
 
 
@@ -272,6 +275,7 @@ def _with_repeated(first: RunOutcome, repeated: RunOutcome) -> RunOutcome:
         failed=dict(failed),
         reasons=dict(reasons),
         sent=first.sent + repeated.sent,
+        stored=first.stored,
     )
 
 
@@ -408,4 +412,5 @@ def summed_outcome(outcomes: Sequence[RunOutcome]) -> RunOutcome:
         exhausted_budget=spent,
         paid=sum(outcome.paid for outcome in outcomes),
         sent=sum(outcome.sent for outcome in outcomes),
+        stored=outcomes[0].stored,
     )

@@ -281,7 +281,8 @@ class ExecutionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error_budget: Annotated[
         Share,
         Option(
-            "Maximum share of failed requests; above it the exit code is 3 (`ErrorBudgetError`)."
+            "Maximum share of the run's requests that may fail; above it the exit code is 3 "
+            "(`ErrorBudgetError`)."
         ),
     ] = 0.0
     price: Annotated[
