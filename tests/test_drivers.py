@@ -550,7 +550,7 @@ def test_a_folder_of_pictures_that_has_changed_since_is_said_unless_it_has_too_m
     )
     said: list[str] = []
     for most, expected in ((3, 1), (2, 0)):
-        monkeypatch.setattr(source_state, "MOST_FILES", most)
+        monkeypatch.setattr(source_state, "MAX_FILES", most)
         build(table, images=pictures, name="birds")
         find_benchmarks(["birds"], announce=said.append)
         assert said == []

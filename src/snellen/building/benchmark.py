@@ -124,7 +124,10 @@ class ErrorBound(Struct, frozen=True, omit_defaults=True):
 
     @property
     def sentence(self) -> str:
-        """The result of a review of random questions: `At most 2.1% of the questions are bad, with 95% confidence: ...`."""
+        """The result of a review of random questions: `At most 2.1% of the questions are bad, with 95% confidence: ...`.
+
+        Removed questions and the agreement of two raters (Cohen's kappa) are mentioned if there are any.
+        """
         agreement = "" if self.kappa is None else f" (kappa {self.kappa:.2f})"
         removed = f", {self.removed:,} removed" if self.removed else ""
         share = percent_at_most(self.at_most)
@@ -239,6 +242,7 @@ class RandomPart(Struct, frozen=True, tag="random"):
 
     @property
     def is_whole(self) -> bool:
+        """Whether all images were evaluated."""
         return self.images >= self.total_images
 
     def __str__(self) -> str:
@@ -265,6 +269,7 @@ class ChosenPart(Struct, frozen=True, tag="chosen"):
 
     @property
     def is_whole(self) -> bool:
+        """Whether all samples were evaluated."""
         return len(self.samples) >= self.total_samples
 
     def __str__(self) -> str:
@@ -301,14 +306,18 @@ def image_order(groups: Iterable[str], seed: int) -> list[str]:
         seed: The seed.
     """
 
-    def seeded_hash(group: str) -> tuple[bytes, str]:
+    def sort_key(group: str) -> tuple[bytes, str]:
         return _hash(f"{seed} {group}"), group
 
-    return sorted(set(groups), key=seeded_hash)
+    return sorted(set(groups), key=sort_key)
 
 
 def read_benchmark_manifest(raw: bytes) -> BenchmarkManifest:
-    """Decode a manifest of this or an earlier format. Raises JSON_FAULTS."""
+    """Decode the manifest of a built benchmark (benchmark.json), of this or an earlier format.
+
+    Raises:
+        msgspec.DecodeError, UnicodeDecodeError, RecursionError: It is not a manifest (`JSON_FAULTS`).
+    """
     try:
         manifest = msgspec.json.decode(raw, type=BenchmarkManifest)
     except msgspec.ValidationError:
@@ -406,14 +415,14 @@ class Benchmark:
         path = record_file(self.folder, name)
         try:
             status = path.stat()
-            is_built = _is_built(
+            is_unchanged = _has_digest(
                 path, built_digest, status.st_ino, status.st_size, status.st_mtime_ns
             )
         except OSError as error:
             raise DataError(
                 f"{path} cannot be read ({error.strerror}); build {self.name} again"
             ) from None
-        if not is_built:
+        if not is_unchanged:
             raise DataError(
                 f"the content of {path} has changed since the build; build {self.name} again"
             )
@@ -431,27 +440,27 @@ class Benchmark:
                 yield sample
 
     def count(self, selection: Selection = ALL) -> int:
-        """Return the number of samples of a selection."""
+        """Return the number of samples of a selection; by default of all samples."""
         chosen = self._chosen(selection)
         return self.manifest.counts.samples if chosen is None else len(chosen)
 
     def _chosen(self, selection: Selection) -> frozenset[str] | None:
-        """Return the ids of a selection's samples; None for all samples."""
+        """Return the ids of a selection's samples; None for all samples. The ids of a selection are found only once."""
         if selection == ALL:
             return None
-        if selection not in self._choices:
-            self._choices[selection] = self._choose(selection)
-        return self._choices[selection]
+        if selection not in self._ids_by_selection:
+            self._ids_by_selection[selection] = self._choose(selection)
+        return self._ids_by_selection[selection]
 
     @cached_property
-    def _choices(self) -> dict[Selection, frozenset[str]]:
+    def _ids_by_selection(self) -> dict[Selection, frozenset[str]]:
         return {}
 
     def _choose(self, selection: Selection) -> frozenset[str]:
         """Return the ids of the samples that a selection includes.
 
-        The selection's condition on tags is applied first, then its limit, then the part that an
-        adaptive run chose.
+        The selection's condition on tags is applied first, then its limit, and then the part that an adaptive run
+        evaluated: its samples, or all samples of its first images.
         """
         condition = Condition(selection.where) if selection.where else None
         benchmark_facts = self.spec.facts()
@@ -474,13 +483,14 @@ class Benchmark:
         return frozenset(chosen)
 
     def random_part(self, selection: Selection, seed: int, rule: str) -> RandomPart:
-        """Return the empty part with which a random adaptive run starts: the order of the images is
-        fixed, but none is included yet.
+        """Return the part of the benchmark with which an adaptive run starts that draws images at random.
+
+        The part has no images yet. Its seed fixes their order, and the run enlarges the part image by image.
 
         Args:
             selection: The samples that the run may evaluate.
             seed: Seed of the order of the images.
-            rule: The rule that will stop the run.
+            rule: The rule that will stop the run, such as `accuracy ±2`.
         """
         questions_by_group: Counter[str] = Counter()
         for sample in self.samples(selection):
@@ -553,11 +563,11 @@ class Benchmark:
 
 
 @lru_cache(maxsize=4096)
-def _is_built(path: Path, digest: str, inode: int, size: int, changed: int) -> bool:
-    """Return whether a file still has the SHA-256 that was stored when the benchmark was built.
+def _has_digest(path: Path, digest: str, inode: int, size: int, modified_ns: int) -> bool:
+    """Return whether a file has a SHA-256, such as the one that was stored when the benchmark was built.
 
-    The result is cached. Inode, size and time of change are arguments only so that a changed file
-    is checked again.
+    The result is cached, because large files take long to read. Inode, size and time of change are arguments only so
+    that a file that has changed is read again.
     """
     return file_digest(path) == digest
 

@@ -109,12 +109,12 @@ def build_benchmark(
     with staging_folder(target) as folder, _naming_entry(spec):
         files = source or entry_folder(spec)
         state = source_state(spec, source)
-        read: Drafts = partial(reader, spec.source.params, files)
-        sound_rows = SoundRows(read) if recipe.lenient else None
+        read_source: Drafts = partial(reader, spec.source.params, files)
+        usable_rows = SoundRows(read_source) if recipe.lenient else None
         stats = BuildStats()
         drafts = reformulate(
             spec,
-            sound_rows or read,
+            usable_rows or read_source,
             recipe,
             inputs.writer,
             stats,
@@ -133,8 +133,8 @@ def build_benchmark(
             _check_formulation(spec, manifest.spec.formulation)
 
         warnings = [*manifest.warnings, *stats.notes]
-        if sound_rows:
-            warnings.extend(sound_rows.note())
+        if usable_rows:
+            warnings.extend(usable_rows.note())
         origin = inputs.origin
         if not origin:
             if source:
@@ -143,17 +143,17 @@ def build_benchmark(
                 origin = BESIDE_ENTRY
             else:
                 origin = WITH_SNELLEN
-        made = BuildInfo(
-            stats.read,
-            stats.complete,
-            changed_settings(recipe),
-            inputs.writer.name if inputs.writer else "",
-            stats.rejected,
-            stats.chance,
-            inputs.limit or 0,
-            origin,
+        build_info = BuildInfo(
+            read=stats.read,
+            complete=stats.complete,
+            recipe=changed_settings(recipe),
+            writer=inputs.writer.name if inputs.writer else "",
+            rejected=stats.rejected,
+            chance=stats.chance,
+            limit=inputs.limit or 0,
+            origin=origin,
         )
-        manifest = replace(manifest, warnings=tuple(warnings), build_info=made)
+        manifest = replace(manifest, warnings=tuple(warnings), build_info=build_info)
         if not inputs.may_replace:
             check_replacement(target, manifest)
         content = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
@@ -164,7 +164,7 @@ def build_benchmark(
 
 
 def _check_target(target: Path) -> None:
-    """Raise DataError if a benchmark must not be written to a path, because something else is there."""
+    """Raise DataError if a path is a file, or a folder that has files but no benchmark, which a build must not replace."""
     if target.exists() and not target.is_dir():
         raise DataError(f"{target} is a file; choose another folder")
     # The folder may be missing for a moment while another build replaces it. If a parent of it is a
@@ -257,7 +257,7 @@ def _write_questions(
         examples, and the other one the questions alone.
     """
     checker = DraftChecker(spec, ImageStore(folder / "images"))
-    digest = hashlib.sha256()
+    version_digest = hashlib.sha256()
     questions_digest = hashlib.sha256()
     # Bad questions are set apart before examples are drawn, so that no example is one of them.
     good_questions = checker.without_set_apart(_split_drafts(drafts, checker))
@@ -281,7 +281,7 @@ def _write_questions(
                 origins.write(SourceRows(sample.id, draft.rows, draft.cells))
 
             content = (sample, sample_answers, draft.replies)
-            digest.update(msgspec.json.encode(content, order="deterministic"))
+            version_digest.update(msgspec.json.encode(content, order="deterministic"))
             without_answers = (sample, draft.replies)
             questions_digest.update(msgspec.json.encode(without_answers, order="deterministic"))
             checker.count(sample, sample_answers, draft)
@@ -296,31 +296,32 @@ def _write_questions(
     example_records = list(examples.examples())
     _write_records(example_records, folder / EXAMPLES)
     for example in example_records:
-        digest.update(msgspec.json.encode(example, order="deterministic"))
+        version_digest.update(msgspec.json.encode(example, order="deterministic"))
         checker.count_example(example)
     sort_by_group(folder / SAMPLES)
     n_indistinguishable = _write_indistinguishable(
         checker.indistinguishable(), folder / INDISTINGUISHABLE
     )
+    record_files = sorted(folder.glob(f"*{ENDING}"))
     return BenchmarkManifest(
-        FORMAT,
-        replace(spec, formulation=checker.formulation()),
-        digest.hexdigest()[:16],
-        checker.counts(),
-        checker.warnings(is_part),
-        checker.tag_counts(),
+        format=FORMAT,
+        spec=replace(spec, formulation=checker.formulation()),
+        version=version_digest.hexdigest()[:16],
+        counts=checker.counts(),
+        warnings=checker.warnings(is_part),
+        tags=checker.tag_counts(),
         questions=questions_digest.hexdigest()[:16],
         indistinguishable=n_indistinguishable,
-        files={path.name: file_digest(path) for path in sorted(folder.glob(f"*{ENDING}"))},
+        files={path.name: file_digest(path) for path in record_files},
         answer_tags=checker.answer_tags(),
     )
 
 
 def _split_drafts(drafts: Iterable[Draft], checker: DraftChecker) -> Iterator[Question]:
-    """Yield each draft with its sample, which models are given and has no correct answers, and with
-    the answers.
+    """Split each draft into what a model is shown (the sample) and the correct answers, and yield all three.
 
-    Stops at the first draft with a fault; the error about all faults is raised at the end.
+    Nothing is yielded after the first draft with a fault. The others are still checked, and WrongRowsError names all
+    faults at the end.
     """
     for draft in checker.sound(drafts):
         sample, answers = checker.split(draft)

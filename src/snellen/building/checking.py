@@ -27,7 +27,7 @@ from snellen.records import (
     Turn,
 )
 
-MOST_TAG_VALUES = 100
+MAX_TAG_VALUES = 100
 """Largest number of different values of a tag for which samples are counted by value."""
 Question = tuple[Draft, Sample, list[Answer]]
 """A draft, and the two parts that it was split into: the sample that models are shown, and the
@@ -75,8 +75,10 @@ class DraftChecker:
         self._counted_ids: list[str] = []
 
     def sound(self, drafts: Iterable[Draft]) -> Iterator[Draft]:
-        """Yield the drafts until the first one with a fault, then only check the others, to report
-        all faults at once.
+        """Check drafts, and yield them until the first one has a fault.
+
+        The drafts after it are checked but not yielded, so that the error reports all faults at once. A fault is an
+        empty text, an id that occurs twice, an image that cannot be read, and the like. The images are stored.
 
         Raises:
             WrongRowsError: At the end, with all faults.
@@ -114,8 +116,10 @@ class DraftChecker:
         self._where_by_id[draft.id] = draft.where
 
     def split(self, draft: Draft) -> tuple[Sample, list[Answer]]:
-        """Split a draft into the sample that models are shown, which has no answers, and the
-        answers that are known.
+        """Split a draft into the sample that models are shown, which has no answers, and the known answers.
+
+        A question whose answer is hidden has none. If the draft names no group, related samples are those with the
+        same first image.
         """
         images = tuple(image for _, image in self._images.named(draft))
         group = draft.group
@@ -148,14 +152,14 @@ class DraftChecker:
                 continue  # the answer is hidden
             answers.append(
                 Answer(
-                    draft.id,
-                    turn,
-                    question.gold,
-                    question.texts,
-                    question.relevance,
-                    draft.answer_tags,
-                    question.candidates,
-                    draft.judge_notes,
+                    sample_id=draft.id,
+                    turn=turn,
+                    options=question.gold,
+                    texts=question.texts,
+                    relevance=question.relevance,
+                    tags=draft.answer_tags,
+                    candidates=question.candidates,
+                    judge_notes=draft.judge_notes,
                 )
             )
         return sample, answers
@@ -245,7 +249,7 @@ class DraftChecker:
         """
         counts: dict[str, dict[str, int]] = {}
         for name, values in sorted(self._tags.items()):
-            if len(values) > MOST_TAG_VALUES:
+            if len(values) > MAX_TAG_VALUES:
                 counts[name] = {}
             else:
                 counts[name] = dict(sorted(values.items()))

@@ -71,6 +71,7 @@ class DraftImages:
             where: The location of the question, for error messages.
         """
         spec = image if isinstance(image, ImageSpec) else ImageSpec(image)
+        # The same file with another crop or other outlines is another image.
         key = (file_identity(spec.file), spec.crop, spec.outlines)
         if key not in self._images:
             stored = self._store.put(image_content(spec, where), where)

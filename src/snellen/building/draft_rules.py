@@ -76,9 +76,10 @@ def _check_options(question: QuestionDraft, where: str) -> None:
 
 def _first_repeated(texts: Sequence[str]) -> str | None:
     """Return the first text that occurs again later; None if all are different."""
-    if len(set(texts)) == len(texts):
-        return None
-    return next(text for text in texts if texts.count(text) > 1)
+    for index, text in enumerate(texts):
+        if text in texts[index + 1 :]:
+            return text
+    return None
 
 
 def _check_relevance(question: QuestionDraft, where: str) -> None:

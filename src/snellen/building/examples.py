@@ -60,7 +60,11 @@ class ExampleDrawer:
             )
 
     def without_examples(self, questions: Iterable[Question]) -> Iterator[Question]:
-        """Yield the questions that are not examples. Raises DataError at the end if there are too few examples."""
+        """Yield the questions that are not examples, and collect the examples in `questions`.
+
+        Raises:
+            DataError: At the end: there are fewer examples than the number that was given, or none.
+        """
         if self._count is not None:
             yield from self._without_first_images(questions, self._count)
         else:
@@ -76,6 +80,7 @@ class ExampleDrawer:
             )
 
     def _is_example(self, draft: Draft) -> bool:
+        """Return whether a draft meets the user's condition on tags, or is an example because all are."""
         if self._condition is None:
             return self._choice == ALL
         return self._condition.holds({**self._spec.facts(), **draft.tags, **draft.answer_tags})
@@ -94,36 +99,38 @@ class ExampleDrawer:
         Raises:
             DataError: Fewer than `count` questions have an answer.
         """
-        kept: dict[str, list[Question]] = defaultdict(list)
-        latest_first: list[tuple[float, str]] = []  # a heap of (-position, group)
-        total = 0
-        limit = 1.0  # groups at this position or later are not needed
+        reserved: dict[str, list[Question]] = defaultdict(list)  # by image
+        highest_first: list[tuple[float, str]] = []  # heap of (-random number, image)
+        n_reserved = 0
+        bound = 1.0  # images with this random number or a higher one are not necessary
         for question in questions:
-            _, sample, golds = question
-            group = sample.group
-            position = rng_for(self._spec.name, group, "examples", self._seed).random()
-            if position >= limit or not golds:
+            _, sample, answers = question
+            image = sample.group
+            random_number = rng_for(self._spec.name, image, "examples", self._seed).random()
+            if random_number >= bound or not answers:
                 yield question
                 continue
-            if group not in kept:
-                heapq.heappush(latest_first, (-position, group))
-            kept[group].append(question)
-            total += 1
+            if image not in reserved:
+                heapq.heappush(highest_first, (-random_number, image))
+            reserved[image].append(question)
+            n_reserved += 1
+            # Release the images with the highest numbers while the others have enough questions.
             while True:
-                _, latest = latest_first[0]
-                if total - len(kept[latest]) < count:
+                _, highest_image = highest_first[0]
+                if n_reserved - len(reserved[highest_image]) < count:
                     break
-                negative_position, _ = heapq.heappop(latest_first)
-                limit = -negative_position
-                total -= len(kept[latest])
-                yield from kept.pop(latest)
-        if total < count:
+                negative_number, _ = heapq.heappop(highest_first)
+                bound = -negative_number
+                n_reserved -= len(reserved[highest_image])
+                yield from reserved.pop(highest_image)
+        if n_reserved < count:
             raise DataError(
-                f"{self._spec.name}: only {total} questions have an answer, so {count} cannot be reserved as "
+                f"{self._spec.name}: only {n_reserved} questions have an answer, so {count} cannot be reserved as "
                 "examples; give a smaller number, or `all` for a benchmark that contains only examples"
             )
-        for _, group in sorted(latest_first, reverse=True):
-            self.questions.extend(kept[group])
+        # A negative number sorts the image with the lowest random number last, so the order is reversed.
+        for _, image in sorted(highest_first, reverse=True):
+            self.questions.extend(reserved[image])
 
     def examples(self) -> Iterator[Example]:
         """Yield the reserved examples with their answers.

@@ -47,7 +47,9 @@ class IndistinguishableFinder:
         # The digest of a round includes that of all rounds before it.
         content = _digest((image_digests, sample.context))
         for turn, question in enumerate(sample.rounds):
-            previous_reply = replies[turn - 1] if replies and turn else ""
+            previous_reply = ""
+            if replies and turn > 0:
+                previous_reply = replies[turn - 1]
             content = _digest((content, question, previous_reply))
             answer = _answer_digest(sample, turn, gold_by_turn.get(turn))
             self._content_digests.append(content)
@@ -64,16 +66,18 @@ class IndistinguishableFinder:
         groups = self._equal_questions()
         if not groups:
             return
-        first_question: dict[int, int] = {}  # index of the first question, by sample
+        first_question_of_sample: dict[int, int] = {}
         for index, sample_index in enumerate(self._sample_indices):
-            first_question.setdefault(sample_index, index)
+            first_question_of_sample.setdefault(sample_index, index)
         for group_number, indices in enumerate(groups):
+            # Questions with the same answer are of one kind. Kinds are numbered as they first appear in the group.
             kind_by_answer: dict[int, int] = {}
             for index in indices:
                 answer = self._answer_digests[index]
-                kind = kind_by_answer.setdefault(answer, len(kind_by_answer))
+                next_kind = len(kind_by_answer)
+                kind = kind_by_answer.setdefault(answer, next_kind)
                 sample_index = self._sample_indices[index]
-                turn = index - first_question[sample_index]
+                turn = index - first_question_of_sample[sample_index]
                 yield IndistinguishableQuestion(ids[sample_index], turn, group_number, kind)
 
     def _equal_questions(self) -> list[list[int]]:
@@ -116,6 +120,9 @@ def _answer_digest(sample: Sample, turn: int, gold: Answer | None) -> int:
 
 
 def _digest(content: object) -> int:
-    """Return a number of 64 bits; among a million questions two collide in one build out of 40 million."""
+    """Return a hash of 64 bits of any content that can be written as JSON.
+
+    Among a million different questions, two have the same hash in one build out of 40 million.
+    """
     digest = hashlib.blake2b(_encode(content), digest_size=8).digest()
     return int.from_bytes(digest)

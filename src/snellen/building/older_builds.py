@@ -20,7 +20,7 @@ from snellen.formats.record_files import ENDING, Stored, read_records
 FORMAT = 5
 OLDEST_FORMAT = 2
 PARQUET_ENDING = ".parquet"
-PARQUET_ROWS = 1000  # in memory at once
+PARQUET_BATCH_ROWS = 1000  # in memory at once
 
 RecordT = TypeVar("RecordT", bound=Stored)
 ManifestT = TypeVar("ManifestT")
@@ -63,17 +63,15 @@ def _present_spec(spec: dict[str, Any]) -> dict[str, Any]:
     return present
 
 
-_IMAGE_NAMES = {
+_IMAGE_NAME_BY_PICTURE_NAME = {
     "picture": "image",
     "pictures": "images",
     "no_pictures": "no_images",
     "find_pictures": "find_images",
     "fetch_pictures": "fetch_images",
 }
-_NAMES_OF_DATA = ("fields", "tags", "answer_tags")
-"""Names of tables whose keys are not renamed, because they are names of columns and tags that the
-user chose.
-"""
+_TABLES_WITH_USER_NAMES = ("fields", "tags", "answer_tags")
+"""Tables whose keys are not renamed, because they are columns and tags, whose names the user chose."""
 
 
 def _with_image_names(content: Any) -> Any:
@@ -86,10 +84,11 @@ def _with_image_names(content: Any) -> Any:
         return content
     present: dict[str, Any] = {}
     for name, value in content.items():
-        if name in _NAMES_OF_DATA:
+        if name in _TABLES_WITH_USER_NAMES:
             present[name] = value
         else:
-            present[_IMAGE_NAMES.get(name, name)] = _with_image_names(value)
+            present_name = _IMAGE_NAME_BY_PICTURE_NAME.get(name, name)
+            present[present_name] = _with_image_names(value)
     return present
 
 
@@ -200,10 +199,10 @@ def _parquet_records(path: Path, kind: type[RecordT]) -> Iterator[RecordT]:
     try:
         with pq.ParquetFile(regular_file(path)) as file:
             # PyArrow returns a map as a list of pairs.
-            maps = [field.name for field in file.schema_arrow if pa.types.is_map(field.type)]
-            for batch in file.iter_batches(batch_size=PARQUET_ROWS, use_threads=False):
+            map_columns = [field.name for field in file.schema_arrow if pa.types.is_map(field.type)]
+            for batch in file.iter_batches(batch_size=PARQUET_BATCH_ROWS, use_threads=False):
                 for row in batch.to_pylist():
-                    for name in maps:
+                    for name in map_columns:
                         row[name] = dict(row[name] or ())
                     yield msgspec.convert(without_unknown_fields(row, kind), kind)
     except (pa.ArrowException, OSError, UnicodeDecodeError, msgspec.ValidationError) as error:

@@ -39,8 +39,8 @@ Decisions = Mapping[str, ItemDecision]
 """Decisions by sample id."""
 Drafts = Callable[[], Iterable[Draft]]
 """Function that reads a source from its beginning each time it is called."""
-WINDOW = 64
-"""Drafts passed to a distractor writer at once."""
+DRAFTS_AT_ONCE = 64
+"""Number of drafts that a distractor writer gets at once."""
 
 
 class DistractorWriter(Protocol):
@@ -160,6 +160,7 @@ def reformulate(
 
     drafts = _sampled(spec, drafts_of_source, recipe, stats)
     if source_names == [WRITTEN]:
+        # The user or the entry wants all wrong options written, those of questions that name no prompt, too.
         drafts = map(_with_prompt, drafts)
     if source_names in ([], [WRITTEN]):
         drafts = _with_written(drafts, spec, n_options - 1, writer, stats.rejected)
@@ -192,13 +193,12 @@ def reformulate(
 
 
 def _check_used(flag: str, source: str, source_names: Sequence[str]) -> None:
-    """Raise DataError if the user named a model that is not needed by any of the chosen sources of
-    wrong options.
+    """Raise DataError if the user named a model that none of the chosen sources of wrong options uses.
 
     Args:
-        flag: The setting that named the model.
-        source: The source of wrong options that would use the model.
-        source_names: The chosen sources; if empty, nothing is checked.
+        flag: The setting that named the model: `writer` or `embeddings`.
+        source: The only source of wrong options that uses such a model.
+        source_names: The chosen sources. If there are none, nothing is checked.
     """
     if source_names and source not in source_names:
         raise DataError(
@@ -308,10 +308,10 @@ def _sampled(
 
 
 def _with_prompt(draft: Draft) -> Draft:
-    """Return a draft in which a model is asked to write the wrong options of each question that has
-    none.
+    """Mark each question of a draft that has too few wrong options, so that a model writes them.
 
-    Questions that do not name a prompt for this get the prompt `options`.
+    The mark is the name of the prompt by which the model is asked. Questions without a prompt of their own get the
+    one called `options`.
     """
     rounds: list[QuestionDraft] = []
     for question in draft.rounds:
@@ -370,7 +370,7 @@ def _with_written(
     them.
 
     Args:
-        drafts: The drafts, which are processed `WINDOW` at a time.
+        drafts: The drafts, which are processed `DRAFTS_AT_ONCE` at a time.
         spec: The benchmark.
         count: Number of wrong options for each question.
         writer: The model that writes them.
@@ -399,7 +399,7 @@ def _with_written(
 
 
 def _windows(drafts: Iterator[Draft]) -> Iterator[list[Draft]]:
-    """Yield the drafts in lists of `WINDOW`, the last of which may be shorter.
+    """Yield the drafts in lists of `DRAFTS_AT_ONCE`, the last of which may be shorter.
 
     If the source turns out to have wrong rows, it will be rejected, so no model should be asked for
     its last drafts. They are yielded as questions that need no wrong options, and then the error is
@@ -409,7 +409,7 @@ def _windows(drafts: Iterator[Draft]) -> Iterator[list[Draft]]:
     try:
         for draft in drafts:
             window.append(draft)
-            if len(window) == WINDOW:
+            if len(window) == DRAFTS_AT_ONCE:
                 yield window
                 window = []
     except WrongRowsError:
@@ -427,7 +427,8 @@ def _without_distractors(draft: Draft) -> Draft:
 def needs_writing(question: QuestionDraft) -> bool:
     """Return whether a model must write wrong options for a question.
 
-    A yes/no question does not need them, because its other option is the opposite, unless it is to have more options.
+    That is so if the question names a prompt for it and has a known answer. A yes/no question needs no written
+    options, because its only wrong option is the opposite, unless it is to have further ones (`fillers`).
     """
     distractors = question.distractors
     if distractors is None or not distractors.prompt or not question.texts:

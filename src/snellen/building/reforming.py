@@ -35,8 +35,7 @@ from snellen.recognition.recognising import TableSettings
 from snellen.reformulation.distractor_sources import parse_sources
 from snellen.reformulation.sampling import Sampling
 
-PER_TYPE = 500
-"""Default number of questions of each type."""
+DEFAULT_QUESTIONS_PER_TYPE = 500
 
 
 class TypeCount(Struct, frozen=True):
@@ -99,7 +98,7 @@ def reform_source(
 
     source = own_source(target, replace(table, as_annotations=True), spec.name, decide)
     entry, summary = reformed_entry(source.spec, source.folder, spec)
-    if written and not _may_be_overwritten(written, source, entry):
+    if written and not _has_no_user_changes(written, source, entry):
         again = for_caller(f"`snellen reform {written.where}`", f"sn.reform({written.where!r})")
         raise DataError(
             f"{written.where} exists and differs; {again} builds it as it is, "
@@ -108,22 +107,26 @@ def reform_source(
     return replace(source, spec=entry), summary
 
 
-def _may_be_overwritten(written: LoadedEntry, source: OwnSource, entry: BenchmarkSpec) -> bool:
-    """Return whether an earlier benchmark entry can be overwritten without losing a change that the
-    user made to it.
+def _has_no_user_changes(written: LoadedEntry, source: OwnSource, entry: BenchmarkSpec) -> bool:
+    """Return whether an earlier benchmark entry can be overwritten without losing a change that the user made to it.
 
-    This is so if the earlier entry equals the new one, or is what Snellen writes by default.
+    This is so if the earlier entry equals the new one, or is what Snellen writes without any settings.
+
+    Args:
+        written: The earlier entry.
+        source: The annotations.
+        entry: The new entry.
     """
-    earlier = _with_whole_paths(written.spec, Path(written.where).parent)
+    earlier = _normalised_entry(written.spec, Path(written.where).parent)
     default, _ = reformed_entry(source.spec, source.folder, ReformSpec())
     for spec in (entry, default):
         with_earlier_name = replace(spec, name=earlier.name)
-        if earlier == _with_whole_paths(with_earlier_name, source.folder):
+        if earlier == _normalised_entry(with_earlier_name, source.folder):
             return True
     return False
 
 
-def _with_whole_paths(spec: BenchmarkSpec, folder: Path) -> BenchmarkSpec:
+def _normalised_entry(spec: BenchmarkSpec, folder: Path) -> BenchmarkSpec:
     """Return a benchmark entry in a uniform form, so that two entries with the same meaning are
     equal.
 
@@ -193,7 +196,7 @@ def reformed_entry(
         spec.source,
         embedded=False,
         params=params,
-        sample=settings.sampling or Sampling("layered", each=PER_TYPE),
+        sample=settings.sampling or Sampling("layered", each=DEFAULT_QUESTIONS_PER_TYPE),
         options=settings.options or spec.source.options,
         distractors=settings.distractors,
     )
@@ -221,20 +224,28 @@ def count_types(spec: BenchmarkSpec, folder: Path) -> Iterator[TypeCount]:
     types = question_types(tuple({"type": name} for name in registry.names("question_types")))
     types = {**types, **question_types(params.questions)}
     for name, question_type in types.items():
-        fitting = sum(question_type.fits(image) for image in images)
-        made = 0
-        rejected = 0
+        n_fitting_images = sum(question_type.fits(image) for image in images)
+        n_questions = 0
+        n_rejected = 0
         example = ""
         for item in formed_drafts(source, {name: question_type}):
             if not isinstance(item, Draft):
-                rejected += 1
+                n_rejected += 1
                 continue
-            made += 1
+            n_questions += 1
             if not example:
                 question = item.rounds[0]
                 example = f"{question.question} {question.texts[0]}"
-        unfitting = len(images) - fitting  # each of these images was rejected once
-        yield TypeCount(name, question_type.needs, fitting, made, rejected - unfitting, example)
+        # Each image without the needed annotations was rejected once, which is not a question left out.
+        n_unfitting_images = len(images) - n_fitting_images
+        yield TypeCount(
+            name=name,
+            needs=question_type.needs,
+            images=n_fitting_images,
+            questions=n_questions,
+            left_out=n_rejected - n_unfitting_images,
+            example=example,
+        )
 
 
 def _summary(images: Sequence[AnnotatedImage]) -> str:

@@ -18,13 +18,14 @@ OWN_FILES = "files named by the user"
 """Origin of a source that was not downloaded, where its path is not known."""
 ROWS_IN_MEMORY = "rows in memory"
 """Origin of rows that a program passed."""
-HUB = "hf://"
+HUB_PREFIX = "hf://"
 
 
 def is_same_source(earlier: str, present: str) -> bool:
     """Return whether two builds come from the same source, perhaps from different versions of it.
 
-    An origin without a location may be any source.
+    If one of the origins names no place, the answer is yes, because nothing shows that they differ. Two revisions of
+    one dataset on the hub, such as `hf://org/name@1a2b3c4`, are the same source.
 
     Args:
         earlier: The origin of the earlier build, such as a path or an address.
@@ -36,10 +37,13 @@ def is_same_source(earlier: str, present: str) -> bool:
         >>> is_same_source("/home/ann/a/test.tsv", "/home/ann/b/test.tsv")
         False
     """
-    if OWN_FILES in (earlier, present) or "" in (earlier, present):
+    without_place = ("", OWN_FILES)
+    if earlier in without_place or present in without_place:
         return True
-    if earlier.startswith(HUB) and present.startswith(HUB):
-        return earlier.partition("@")[0] == present.partition("@")[0]
+    if earlier.startswith(HUB_PREFIX) and present.startswith(HUB_PREFIX):
+        earlier_dataset, _, _ = earlier.partition("@")
+        present_dataset, _, _ = present.partition("@")
+        return earlier_dataset == present_dataset
     return earlier == present
 
 
@@ -61,15 +65,15 @@ def check_replacement(target: Path, manifest: BenchmarkManifest) -> None:
     if earlier.version == manifest.version or is_same_source(earlier_origin, origin):
         return
     name = manifest.spec.name
-    holder = name if earlier.spec.name == name else f"{target} ({earlier.spec.name})"
-    # Files of the same name are usually in the folders of different projects.
+    earlier_build = name if earlier.spec.name == name else f"{target} ({earlier.spec.name})"
+    # Suggest a name: after the folder if both files have the same name, or else after the file's ending.
     suffix = Path(origin).suffix.strip(".")
-    distinction = suffix if suffix.isalpha() else "2"
+    addition = suffix if suffix.isalpha() else "2"
     if Path(origin).name == Path(earlier_origin).name:
-        distinction = slug(Path(origin).parent.name)
-    suggested = f"{name.rpartition('/')[2]}-{distinction}"
+        addition = slug(Path(origin).parent.name)
+    suggested = f"{name.rpartition('/')[2]}-{addition}"
     raise DataError(
-        f"{holder} is already built from {earlier_origin}, and its runs need that build; name the one from {origin} "
+        f"{earlier_build} is already built from {earlier_origin}, and its runs need that build; name the one from {origin} "
         f"differently ({setting('name', suggested)}), or replace the earlier one ({setting('force', True)})"
     )
 

@@ -12,8 +12,8 @@ from snellen.common.decoding import inspect_image
 from snellen.common.drafts import Draft, ImageFile, ImageSpec, LazyFrames, image_bytes
 from snellen.errors import DataError, WrongRowsError
 
-MOST_SHOWN = 3
-"""Skipped rows whose fault the note quotes."""
+MAX_FAULTS_QUOTED = 3
+"""The number of faults that the note about skipped rows quotes."""
 
 
 class SoundRows:
@@ -32,7 +32,7 @@ class SoundRows:
         """Faults of the skipped rows, each once, as keys."""
 
     def __call__(self) -> Iterator[Draft]:
-        """Yield the drafts that can be used."""
+        """Yield the drafts that can be used, and add the faults of the others to `faults`."""
         try:
             for draft in self._read():
                 try:
@@ -66,10 +66,10 @@ class SoundRows:
         if not self.faults:
             return ()
         count = len(self.faults)
-        shown = sorted(self.faults, key=fault_order)[:MOST_SHOWN]
+        shown = sorted(self.faults, key=fault_order)[:MAX_FAULTS_QUOTED]
         sentence = f"{count:,} rows were skipped: {'; '.join(shown)}"
-        if count > MOST_SHOWN:
-            sentence += f"; and {count - MOST_SHOWN:,} more"
+        if count > MAX_FAULTS_QUOTED:
+            sentence += f"; and {count - MAX_FAULTS_QUOTED:,} more"
         return (sentence,)
 
 

@@ -35,7 +35,7 @@ from snellen.readers.calling import find_reader
 from snellen.reformulation.distractors import Rejected
 from snellen.reformulation.sampling import draw_sample
 
-TOLERANCE = 0.03
+SHARE_TOLERANCE = 0.03
 """Largest accepted difference between a share of the questions and the share that published
 accuracies imply.
 
@@ -50,7 +50,7 @@ class Composition(Struct):
     """Questions with options and a known answer."""
     answers: Counter[str] = msgspec.field(default_factory=Counter)
     """Number of questions by the text of the correct option."""
-    guessed: float = 0.0
+    correct_by_chance: float = 0.0
     """Expected number of questions that a random choice answers correctly."""
 
     def add(self, question: QuestionDraft) -> None:
@@ -62,7 +62,7 @@ class Composition(Struct):
             return
         self.questions += 1
         self.answers.update(question.options[option] for option in question.gold)
-        self.guessed += len(question.gold) / len(question.options)
+        self.correct_by_chance += len(question.gold) / len(question.options)
 
     def share(self, answer: str) -> float:
         """Return the share of the questions, from 0 to 1, whose correct option is `answer`."""
@@ -71,7 +71,7 @@ class Composition(Struct):
     @property
     def chance(self) -> float:
         """Accuracy of a random choice."""
-        return self.guessed / self.questions
+        return self.correct_by_chance / self.questions
 
 
 class SourceCounts(Struct, frozen=True):
@@ -243,7 +243,7 @@ def count_differences(spec: BenchmarkSpec, counted: SourceCounts) -> list[str]:
         if published is not None and published != count:
             differences.append(f"{noun} {count:,}, {publication} {published:,}")
     for share in implied_shares(spec, counted):
-        if abs(share.here - share.implied) > TOLERANCE:
+        if abs(share.here - share.implied) > SHARE_TOLERANCE:
             differences.append(f"{share}, which published accuracies imply")
     return differences
 
@@ -264,21 +264,19 @@ class ImpliedShare(Struct, frozen=True):
 
 
 def implied_shares(spec: BenchmarkSpec, counted: SourceCounts) -> list[ImpliedShare]:
-    """Return how often each answer is correct here, next to how often it must have been correct in
-    the published evaluation.
+    """Return how often each answer is correct here, next to how often it was correct in the published evaluation.
 
-    The latter follows from published accuracies: a model that always answers yes is right as often
-    as yes is correct. The accuracy of guessing is compared in the same way. Returns an empty list
-    if no question has options.
+    The second share follows from published accuracies, which the entry declares (`implied`): a model that always
+    answers yes is right as often as yes is correct. The accuracy of guessing is compared in the same way. The list is
+    empty if the entry declares no such accuracies, or if no question has options.
     """
     composition = counted.composition
     implied = spec.implied
     if not composition.questions:
         return []
-    shares = [
-        ImpliedShare(f"answer {name!r}", composition.share(name), share)
-        for name, share in implied.answers.items()
-    ]
+    shares: list[ImpliedShare] = []
+    for answer, implied_share in implied.answers.items():
+        shares.append(ImpliedShare(f"answer {answer!r}", composition.share(answer), implied_share))
     if implied.chance is not None:
         shares.append(ImpliedShare("guessing", composition.chance, implied.chance))
     return shares

@@ -27,11 +27,11 @@ from snellen.common.paths import benchmark_folder
 from snellen.errors import DataError, SnellenError
 from snellen.formats.json_files import parse_toml
 
-MOST_BYTES = 2**30
+MAX_BYTES = 2**30
 """Size up to which a table or folder of the user is read completely to compute a digest, which
 takes about a second.
 """
-MOST_FILES = 20_000
+MAX_FILES = 20_000
 """Number of files up to which a folder of the user is checked for changes, which takes some tenths
 of a second.
 """
@@ -65,12 +65,12 @@ class SourceState(Struct, frozen=True):
     """Folders in the user's folder that the entry's parameters name, each with a digest of the
     paths, sizes and times of its files.
 
-    Folders with more than `MOST_FILES` files are not checked and not listed.
+    Folders with more than `MAX_FILES` files are not checked and not listed.
     """
     contents: dict[str, str] = {}
     """For each of these files and folders, a digest of its content.
 
-    Those with more than `MOST_BYTES` are not listed.
+    Those with more than `MAX_BYTES` are not listed.
     """
     own_entries: dict[str, str] = {}
     """The user's TOML files that say how the tables are read, each with a digest of its settings.
@@ -86,9 +86,9 @@ class SourceState(Struct, frozen=True):
         for entry, digest in self.own_entries.items():
             if Path(entry).is_file() and _entry_digest(Path(entry)) != digest:
                 yield entry
-        for table, changed in self.tables.items():
+        for table, modified_ns in self.tables.items():
             with suppress(OSError):  # it was removed, or the build is from another machine
-                is_touched = Path(table).stat().st_mtime_ns != changed
+                is_touched = Path(table).stat().st_mtime_ns != modified_ns
                 if is_touched and not self.has_content_of(Path(table), built=table):
                     yield table
         for folder, digest in self.folders.items():
@@ -159,7 +159,7 @@ def source_state(spec: BenchmarkSpec, source: Path | None = None) -> SourceState
     files: set[str] = set()
     for path in paths:
         files.update(_files_below(path))
-    return SourceState(entry, _files_digest(files))
+    return SourceState(entry, neighbour_digest=_metadata_digest(files))
 
 
 def is_built(spec: BenchmarkSpec) -> bool:
@@ -228,13 +228,13 @@ def _entry_digest(entry: Path) -> str:
 
 def _folder_digest(folder: Path) -> str:
     """Return a digest of the paths, sizes and times of a folder's files; empty if there are more
-    than `MOST_FILES`.
+    than `MAX_FILES`.
     """
-    files = list(islice(_files_below(folder), MOST_FILES + 1))
-    return _files_digest(files) if len(files) <= MOST_FILES else ""
+    files = list(islice(_files_below(folder), MAX_FILES + 1))
+    return _metadata_digest(files) if len(files) <= MAX_FILES else ""
 
 
-def _files_digest(files: Iterable[str]) -> str:
+def _metadata_digest(files: Iterable[str]) -> str:
     """Return a digest of the paths, sizes and times of change of some files.
 
     The files are not read.
@@ -251,15 +251,15 @@ def _content_digest(path: Path) -> str:
     """Return a digest of the content of a file, or of the names and contents of all files in a
     folder.
 
-    Empty if there are more than `MOST_FILES` files or `MOST_BYTES` bytes, or a file cannot be read.
+    Empty if there are more than `MAX_FILES` files or `MAX_BYTES` bytes, or a file cannot be read.
     """
-    files = sorted(islice(_files_below(path), MOST_FILES + 1))
-    if len(files) > MOST_FILES:
+    files = sorted(islice(_files_below(path), MAX_FILES + 1))
+    if len(files) > MAX_FILES:
         return ""
     digest = hashlib.sha256()
     try:
         size = sum(Path(file).stat().st_size for file in files)
-        if size > MOST_BYTES:
+        if size > MAX_BYTES:
             return ""
         for file in files:
             name = Path(file).relative_to(path)
@@ -298,9 +298,13 @@ def _reading_modules(spec: BenchmarkSpec) -> Iterator[Path]:
 
     These are the files with its reader, and with functions that transform the texts of its prompt templates.
     """
-    targets = [
-        target for name, target in hook_targets("readers").items() if name == spec.source.reader
-    ]
+    targets: list[
+        str
+    ] = []  # `module:attribute`, in which the module may be the path of a Python file
+    readers = hook_targets("readers")
+    if spec.source.reader in readers:
+        targets.append(readers[spec.source.reader])
+    # A template names a transform after a colon, as in `{name:lower}`.
     texts = list(_texts(spec.source.params))
     for name, target in hook_targets("transforms").items():
         if any(f":{name}" in text for text in texts):

@@ -321,10 +321,10 @@ BUILD_FIELDS: Mapping[str, RecordField] = {
 
 
 def build_spec(fields: Mapping[str, Any]) -> BuildSpec:
-    """Return the spec of given fields.
+    """Return the settings of a build, checked and converted, with each field in the record that it belongs to.
 
     Args:
-        fields: Values by field. A single string may replace a list of strings, and a path a string.
+        fields: Values by field, such as `{"to": "built", "name": "mine"}`. A single string may replace a list of strings, and a path a string.
 
     Raises:
         DataError: A value has the wrong type or is out of bounds.
@@ -358,11 +358,12 @@ def with_column_lists(fields: Mapping[str, Any]) -> dict[str, Any]:
     """
     given = dict(fields)
     columns = given.get("columns")
-    if isinstance(columns, Mapping):
-        given["columns"] = {
-            role: (names,) if isinstance(names, str) else tuple(names)
-            for role, names in columns.items()
-        }
+    if not isinstance(columns, Mapping):
+        return given
+    columns_by_role: dict[str, tuple[str, ...]] = {}
+    for role, names in columns.items():
+        columns_by_role[role] = (names,) if isinstance(names, str) else tuple(names)
+    given["columns"] = columns_by_role
     return given
 
 
@@ -407,11 +408,11 @@ def _check_unused(
         as_flags: Whether the message names command-line flags instead of settings.
     """
     fields = record_fields(form)
-    names = []
+    unused = []
     for name in given:
         if name in fields:
-            names.append(fields[name].flag if as_flags else name)
-    if names:
+            unused.append(fields[name].flag if as_flags else name)
+    if unused:
         raise DataError(
-            f"{', '.join(names)} applies only to {applies_to}; remove {', '.join(names)}"
+            f"{', '.join(unused)} applies only to {applies_to}; remove {', '.join(unused)}"
         )

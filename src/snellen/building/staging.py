@@ -18,11 +18,14 @@ from snellen.common.foreign import read_file
 from snellen.common.paths import slug
 from snellen.errors import DataError
 
-EARLIER = "-earlier"
-"""Ending of the name of an earlier folder that was moved aside."""
-MOST_RACES = 100
-CURRENT_FOLDER = -100  # AT_FDCWD
-EXCHANGE = 2  # RENAME_EXCHANGE
+EARLIER_SUFFIX = "-earlier"
+"""Ending of the name of an earlier build that was moved aside; a number follows it."""
+MAX_ATTEMPTS = 100
+"""How often an earlier build is moved aside while other processes put theirs in its place."""
+AT_FDCWD = -100
+"""Argument of `renameat2`: paths are relative to the current folder."""
+RENAME_EXCHANGE = 2
+"""Argument of `renameat2`: swap the two paths."""
 
 
 @contextmanager
@@ -43,8 +46,8 @@ def staging_folder(target: Path) -> Iterator[Path]:
     """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _clean(target)
-        folder = Path(tempfile.mkdtemp(prefix=_prefix(target), dir=target.parent))
+        _remove_leftovers(target)
+        folder = Path(tempfile.mkdtemp(prefix=_staging_prefix(target), dir=target.parent))
         before = _identity(target)
     except OSError as error:
         raise DataError(
@@ -53,6 +56,7 @@ def staging_folder(target: Path) -> Iterator[Path]:
     try:
         yield folder
         folder.chmod(0o755)
+        # If another process has replaced `target` meanwhile by the same build, nothing is left to do.
         if _identity(target) == before or not _is_same_build(target, folder):
             _replace(target, folder)
     except OSError as error:
@@ -63,13 +67,13 @@ def staging_folder(target: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _prefix(target: Path) -> str:
-    """Return the prefix of a staging folder's name, which names its owner: process id and host."""
+def _staging_prefix(target: Path) -> str:
+    """Return the beginning of a staging folder's name, which names the process and host that own it: `.mine-412@pc-`."""
     host = slug(platform.node())
     return f".{target.name}-{os.getpid()}@{host}-"
 
 
-def _clean(target: Path) -> None:
+def _remove_leftovers(target: Path) -> None:
     """Remove temporary folders that crashed builds on this host left next to a folder.
 
     If a build crashed after it had moved the earlier benchmark aside, that benchmark is moved back.
@@ -79,10 +83,13 @@ def _clean(target: Path) -> None:
     """
     name = re.escape(target.name)
     host = re.escape(slug(platform.node()))
-    of_this_host = re.compile(rf"\.{name}-(\d+)@{host}-\w+({EARLIER}\d+)?")
+    of_this_host = re.compile(rf"\.{name}-(\d+)@{host}-\w+({EARLIER_SUFFIX}\d+)?")
     for path in sorted(target.parent.glob(f".{glob.escape(target.name)}-*")):
         match = of_this_host.fullmatch(path.name)
-        if match is None or _is_alive(int(match[1])):
+        if match is None:
+            continue
+        process = int(match[1])
+        if _is_alive(process):
             continue
         is_earlier_build = match[2] is not None
         if is_earlier_build and not target.exists():
@@ -94,6 +101,7 @@ def _clean(target: Path) -> None:
 
 
 def _is_alive(process: int) -> bool:
+    """Return whether a process of this number is running on this host."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -113,6 +121,7 @@ def _identity(target: Path) -> tuple[int, int] | None:
 
 
 def _is_same_build(target: Path, folder: Path) -> bool:
+    """Return whether two folders have benchmarks with the same manifest, and so with the same content."""
     try:
         return read_file(target / MANIFEST) == read_file(folder / MANIFEST)
     except FileNotFoundError:
@@ -120,16 +129,23 @@ def _is_same_build(target: Path, folder: Path) -> bool:
 
 
 def _replace(target: Path, folder: Path) -> None:
-    """Move `folder` to `target`. The earlier build is deleted only once the new one is there."""
+    """Move `folder` to `target`. An earlier build at `target` is deleted only once the new one is there.
+
+    If possible, the two folders are swapped. Otherwise the earlier build is moved aside first, and moved back if the
+    new one cannot take its place.
+
+    Raises:
+        OSError: A folder cannot be moved, or other processes keep putting their builds at `target`.
+    """
     earlier: list[Path] = []
     try:
         while not _rename(folder, target) and not _exchange(folder, target):
-            aside = folder.with_name(f"{folder.name}{EARLIER}{len(earlier)}")
-            # Another build may just have moved it aside to put its own there.
+            aside = folder.with_name(f"{folder.name}{EARLIER_SUFFIX}{len(earlier)}")
+            # Another build may just have moved `target` aside to put its own there.
             with suppress(FileNotFoundError):
                 target.rename(aside)
                 earlier.append(aside)
-            if len(earlier) > MOST_RACES:
+            if len(earlier) > MAX_ATTEMPTS:
                 raise OSError(errno.EBUSY, "other builds of it keep replacing it")
     except OSError:
         if earlier and not target.exists():
@@ -148,7 +164,7 @@ def _exchange(folder: Path, target: Path) -> bool:
         swap = ctypes.CDLL(None, use_errno=True).renameat2
     except (OSError, AttributeError):  # only Linux has it
         return False
-    error = swap(CURRENT_FOLDER, os.fsencode(folder), CURRENT_FOLDER, os.fsencode(target), EXCHANGE)
+    error = swap(AT_FDCWD, os.fsencode(folder), AT_FDCWD, os.fsencode(target), RENAME_EXCHANGE)
     return bool(error == 0)
 
 
