@@ -34,7 +34,7 @@ from snellen.experiments.run_rounds import RunRounds, run_round
 from snellen.records import Failure, Request, Response
 from snellen.runs.journal import read_exchanges
 from snellen.runs.plan import plan_run
-from snellen.runs.rounds import FIRST_IMAGES, empty_parts
+from snellen.runs.rounds import MIN_NEW_IMAGES, empty_parts
 from snellen.runs.run_folder import read_manifest
 from snellen.runs.run_progress import ignore_progress
 from snellen.runs.spec import run_spec
@@ -425,7 +425,7 @@ def test_a_comparison_that_is_stopped_between_two_rounds_has_not_decided(
 
     class Impatient(SaysA):
         def generate(self, requests: Sequence[Request], images: Any) -> list[Response]:
-            if len(self.asked) > FIRST_IMAGES:
+            if len(self.asked) > MIN_NEW_IMAGES:
                 raise KeyboardInterrupt
             return super().generate(requests, images)
 

@@ -51,7 +51,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """The service answers at once; waiting a second for it would be most of the time of these tests."""
-    monkeypatch.setattr(batch_driver, "FIRST_PAUSE", 0.05)
+    monkeypatch.setattr(batch_driver, "FIRST_PAUSE_SECONDS", 0.05)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from snellen.models.base import sends_batches
 from snellen.runs.batch_ledger import check_no_open_batches
 from snellen.runs.plan import RunPlan
 
-NOTE = (
+MIXED_REPLIES_NOTE = (
     "replies of {models} may come from a batch endpoint (their notes say which): the requests are those that are sent "
     "directly, so both kinds of reply may be in one run"
 )
@@ -62,4 +62,4 @@ def check_batches(models: Mapping[str, object], plan: RunPlan) -> tuple[str, ...
     for role, model in models.items():
         if batched[role]:
             names[str(getattr(model, "name", ""))] = None
-    return (NOTE.format(models=" and ".join(names)),)
+    return (MIXED_REPLIES_NOTE.format(models=" and ".join(names)),)

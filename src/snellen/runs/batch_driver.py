@@ -75,9 +75,9 @@ from snellen.runs.drivers import (
 from snellen.runs.forecast import Amount
 from snellen.runs.run_store import RunStore
 
-FIRST_PAUSE = 1.0
+FIRST_PAUSE_SECONDS = 1.0
 """Seconds between the first two queries of a batch's state."""
-LONGEST_PAUSE = 60.0
+LONGEST_PAUSE_SECONDS = 60.0
 MAX_ATTEMPTS = 3
 """How often a session submits a request that fails for a temporary reason."""
 
@@ -273,7 +273,7 @@ def _wait_for_replies(senders: list[BatchSender], store: RunStore, *, waits: boo
     Raises:
         PendingBatchesError: A batch is not finished, and `waits` is False.
     """
-    pause = FIRST_PAUSE
+    pause = FIRST_PAUSE_SECONDS
     while True:
         has_changed = False
         for sender in senders:
@@ -285,9 +285,9 @@ def _wait_for_replies(senders: list[BatchSender], store: RunStore, *, waits: boo
         if not waits:
             raise _pending_error(pending, store)
         if has_changed:
-            pause = FIRST_PAUSE
+            pause = FIRST_PAUSE_SECONDS
         time.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
+        pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
 
 def _pending_error(pending: list[BatchSender], store: RunStore) -> PendingBatchesError:
@@ -592,7 +592,7 @@ class BatchSender:
     def _handle_outcome(self, batch: RunBatch, key: str, outcome: HttpReply | ServerFault) -> None:
         """Store the reply to a request, or its final failure.
 
-        After a temporary failure nothing is stored, so that the request is submitted again. So it is after the service
+        After a temporary failure nothing is stored, so that the request is submitted again. The same holds if the service
         rejected a parameter that can be left out.
 
         Args:
@@ -613,13 +613,12 @@ class BatchSender:
         if isinstance(result, Response):
             self._store_response(key, batched_response(result, batch.id))
             return
-        if (
-            batch.are_failures_counted
-        ):  # it failed in an earlier session; this session sends it again
-            return
+        if batch.are_failures_counted:
+            return  # it failed in an earlier session; this session sends it again
 
         self._attempts[key] += 1
         if result.rejected_parameter:
+            # The form is the variant of the service's format. Another request of the batch may have changed it already.
             was_form_changed = form != self._model.batch_form or self._model.adapt_batches(result)
             if was_form_changed:
                 return
@@ -768,13 +767,13 @@ class BatchSender:
         submission_id = uuid.uuid4().hex
         since = time.time()
         submission = Submission(
-            submission_id,
-            self._role,
-            self._author,
-            self._model.batch_form,
-            tuple(keys),
-            since,
-            self._existing_batch_ids(since),
+            submission_id=submission_id,
+            role=self._role,
+            author=self._author,
+            form=self._model.batch_form,
+            keys=tuple(keys),
+            since=since,
+            earlier=self._existing_batch_ids(since),
         )
         known_ids = [*self._ledger.ids(), *submission.earlier]
         self._ledger.add(submission)

@@ -33,7 +33,7 @@ from snellen.runs.driving import drive_model
 from snellen.runs.run_store import RunStore
 from snellen.runs.unchanged_models import check_identity
 
-SHORT = "not written by the model; drawn from other answers instead"
+TOO_FEW_WRITTEN = "not written by the model; drawn from other answers instead"
 
 
 class ModelDistractorWriter:
@@ -115,7 +115,7 @@ class ModelDistractorWriter:
             rejected.update(distractors.rejected)
             n_missing = count - len(distractors.options)
             if n_missing > 0:
-                rejected[SHORT] += n_missing
+                rejected[TOO_FEW_WRITTEN] += n_missing
 
         completed: list[Draft] = []
         for draft in drafts:

@@ -26,7 +26,7 @@ from snellen.runs.server_checks import ServerFacts, changed_server_fact
 # --- a cache in an SQLite file, which several processes may share ------------------------------------------------------
 
 
-PAUSE = 0.01
+PAUSE_SECONDS = 0.01
 """Seconds between two attempts to change the mode of a locked database."""
 
 
@@ -44,20 +44,21 @@ def write_ahead(connection: sqlite3.Connection, seconds: float) -> None:
         ('wal',)
         >>> connection.close()
     """
-    until = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
     while True:
         try:
             connection.execute("PRAGMA journal_mode=WAL")
             return
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
+            is_locked = error.sqlite_errorcode == sqlite3.SQLITE_BUSY
+            if not is_locked or time.monotonic() >= deadline:
                 raise
-        time.sleep(PAUSE)
+        time.sleep(PAUSE_SECONDS)
 
 
-FILE = "answers.sqlite"
-FORMAT = 1
-SECONDS = 60.0
+CACHE_FILE = "answers.sqlite"
+CACHE_FORMAT = 1
+TIMEOUT_SECONDS = 60.0
 """How long a process waits for another one that writes."""
 
 _response_decoder = msgspec.json.Decoder(Response)
@@ -85,14 +86,14 @@ class AnswerCache:
         *,
         moved: bool = False,
     ) -> None:
-        self._path = folder / FILE
+        self._path = folder / CACHE_FILE
         self._authors = authors
         self._servers = servers
         try:
             folder.mkdir(parents=True, exist_ok=True)
             # In a notebook, the run uses the cache in another thread than the one that opens it.
             self._file = sqlite3.connect(
-                self._path, timeout=SECONDS, isolation_level=None, check_same_thread=False
+                self._path, timeout=TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False
             )
             try:
                 self._open()
@@ -106,13 +107,13 @@ class AnswerCache:
 
     def _open(self) -> None:
         """Create the tables if they are missing; raises StoreError if the file has another format."""
-        write_ahead(self._file, SECONDS)
+        write_ahead(self._file, TIMEOUT_SECONDS)
         # A power failure may lose the last replies here, but the journals of their runs have them.
         self._file.execute("PRAGMA synchronous=NORMAL")
         [version] = self._file.execute("PRAGMA user_version").fetchone()
-        if version not in (0, FORMAT):
+        if version not in (0, CACHE_FORMAT):
             raise StoreError(
-                f"{self._path} has format {version}, not {FORMAT}; choose another folder with {setting('cache')}"
+                f"{self._path} has format {version}, not {CACHE_FORMAT}; choose another folder with {setting('cache')}"
             )
         self._file.execute(
             "CREATE TABLE IF NOT EXISTS answers (asked BLOB PRIMARY KEY, response BLOB) WITHOUT ROWID"
@@ -121,7 +122,7 @@ class AnswerCache:
             "CREATE TABLE IF NOT EXISTS servers "
             "(author TEXT, fact TEXT, value TEXT, PRIMARY KEY (author, fact, value)) WITHOUT ROWID"
         )
-        self._file.execute(f"PRAGMA user_version={FORMAT}")
+        self._file.execute(f"PRAGMA user_version={CACHE_FORMAT}")
 
     def _check_servers(self) -> None:
         """Raise StoreError if a server reports something else than when the cached replies were written."""

@@ -13,7 +13,7 @@ from snellen.runs.locks import LOCK
 from snellen.runs.own_questions import QUESTIONS
 from snellen.runs.run_folder import MANIFEST_COPY, RUN_MANIFEST, journals
 
-UNANSWERED_FILES = (LOCK, RUN_MANIFEST, MANIFEST_COPY, QUESTIONS)
+FILES_BEFORE_FIRST_ANSWER = (LOCK, RUN_MANIFEST, MANIFEST_COPY, QUESTIONS)
 """What a session writes before the first answer, besides journals."""
 
 
@@ -41,11 +41,11 @@ def removed_if_unanswered(folder: Path) -> Iterator[None]:
 def _is_unanswered(folder: Path) -> bool:
     """Return whether a folder has only what a session writes before the first answer.
 
-    Its journals may have requests that reached no server.
+    Its journals may have requests that reached no server, because the connection failed.
     """
     run_journals = journals(folder)
     for path in folder.iterdir():
-        if path.name not in UNANSWERED_FILES and path not in run_journals:
+        if path.name not in FILES_BEFORE_FIRST_ANSWER and path not in run_journals:
             return False
     for exchange in read_exchanges(folder):
         failure = exchange.response.error

@@ -42,20 +42,20 @@ class FewShot:
         self._count = count
         self._seed = seed
         self._shared = shared
-        self._names = {_name(example) for example in examples}
-        # The key says whether the examples have options.
-        self._by_form: dict[bool, list[Example]] = defaultdict(list)
-        # The names of the examples about a subject, such as an image.
-        self._by_subject: dict[str, set[tuple[str, str]]] = defaultdict(set)
+        self._keys = {_sample_key(example) for example in examples}
+        # Examples with options, and examples of open questions.
+        self._by_has_options: dict[bool, list[Example]] = defaultdict(list)
+        # The examples about each subject, such as an image.
+        self._keys_by_subject: dict[str, set[tuple[str, str]]] = defaultdict(set)
         for example in examples:
             has_options = bool(example.options)
-            self._by_form[has_options].append(example)
+            self._by_has_options[has_options].append(example)
             for subject in _subjects(example):
-                self._by_subject[subject].add(_name(example))
+                self._keys_by_subject[subject].add(_sample_key(example))
         if shared:
-            for examples_of_form in self._by_form.values():
-                rng = rng_for(examples_of_form[0].benchmark, FEW_SHOT, seed)
-                rng.shuffle(examples_of_form)
+            for examples_of_kind in self._by_has_options.values():
+                rng = rng_for(examples_of_kind[0].benchmark, FEW_SHOT, seed)
+                rng.shuffle(examples_of_kind)
 
     def examples_for(self, sample: Sample) -> tuple[Example, ...]:
         """Return the solved examples to show before a question, in their order.
@@ -67,14 +67,14 @@ class FewShot:
         """
         has_options = bool(sample.rounds[0].options)
         excluded: set[tuple[str, str]] = set()
-        if _name(sample) in self._names:
-            excluded.add(_name(sample))
+        if _sample_key(sample) in self._keys:
+            excluded.add(_sample_key(sample))
         for subject in _subjects(sample):
-            excluded |= self._by_subject.get(subject, set())
+            excluded |= self._keys_by_subject.get(subject, set())
 
-        candidates = self._by_form[has_options]
+        candidates = self._by_has_options[has_options]
         if excluded:
-            candidates = [example for example in candidates if _name(example) not in excluded]
+            candidates = [example for example in candidates if _sample_key(example) not in excluded]
         if len(candidates) < self._count:
             with_options = "with" if has_options else "without"
             raise DataError(
@@ -88,7 +88,7 @@ class FewShot:
         return tuple(rng.sample(candidates, self._count))
 
 
-def _name(sample: Sample) -> tuple[str, str]:
+def _sample_key(sample: Sample) -> tuple[str, str]:
     """Return the benchmark and the id of a sample, which identify it together."""
     return sample.benchmark, sample.id
 

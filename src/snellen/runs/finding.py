@@ -148,12 +148,19 @@ def find_benchmarks(
     """
     condition = Condition(where) if where else None
     benchmark_by_folder: dict[Path, Benchmark] = {}
+    # Without a list for absent benchmarks, an error is raised for the first one.
     faults: list[tuple[str, SnellenError]] | None = None if absent is None else []
     # A part of a benchmark suffices for a limit, unless a condition has to choose among all its samples.
     limit_of_build = None if where else limit
     for pattern in patterns:
-        for benchmark in _open(
-            pattern, condition, announce, without, partial, limit_of_build, faults
+        for benchmark in _open_matching(
+            pattern,
+            condition,
+            announce,
+            without=without,
+            partial=partial,
+            limit=limit_of_build,
+            faults=faults,
         ):
             if benchmark.name not in without:
                 benchmark_by_folder.setdefault(benchmark.folder.resolve(), benchmark)
@@ -165,7 +172,7 @@ def find_benchmarks(
         for name, fault in faults:
             absent.append(AbsentBenchmark(name, str(fault)))
             announce(f"{name} cannot be fetched and is skipped: {fault}")
-    _check_names(benchmarks)
+    _check_names_differ(benchmarks)
     if condition:
         _check_facts(condition, benchmarks)
 
@@ -226,18 +233,20 @@ def open_benchmark(pattern: str, announce: Announce = announce_nothing) -> Bench
         'eyechart/colour'
     """
     specs: Sequence[BenchmarkSpec] = ()
-    with suppress(UnknownNameError):  # `_open` raises it again, with similar names
+    with suppress(UnknownNameError):  # `_open_matching` raises it again, with similar names
         specs = matching_specs(pattern)
     if len(specs) > 1:
         names = ", ".join(spec.name for spec in specs[:10])
         if len(specs) > 10:
             names += ", ..."
         raise DataError(f"{pattern} is {len(specs)} benchmarks; name one of them: {names}")
-    [benchmark] = _open(pattern, None, announce, (), False, None, None)
+    [benchmark] = _open_matching(
+        pattern, None, announce, without=(), partial=False, limit=None, faults=None
+    )
     return benchmark
 
 
-def _check_names(benchmarks: Sequence[Benchmark]) -> None:
+def _check_names_differ(benchmarks: Sequence[Benchmark]) -> None:
     """Raise DataError if two folders contain benchmarks of the same name."""
     folders: dict[str, Path] = {}
     for benchmark in benchmarks:
@@ -278,10 +287,11 @@ def _check_facts(condition: Condition, benchmarks: Sequence[Benchmark]) -> None:
         )
 
 
-def _open(
+def _open_matching(
     pattern: str,
     condition: Condition | None,
     announce: Announce,
+    *,
     without: Collection[str],
     partial: bool,
     limit: int | None,
@@ -314,7 +324,7 @@ def _open(
         _announce_changes(benchmark, announce)
         yield benchmark
         return
-    _check_folder(pattern)
+    _refuse_folder_path(pattern)
     try:
         matching = select(pattern)
     except UnknownNameError as error:
@@ -373,8 +383,8 @@ def _unknown_pattern(pattern: str, error: UnknownNameError) -> SnellenError:
     Raises:
         DataError: The text names a file, or a folder that contains benchmarks.
     """
-    _check_file(pattern)
-    _check_for_benchmarks_inside(pattern)
+    _refuse_file(pattern)
+    _refuse_folder_of_benchmarks(pattern)
     suite = pattern.partition(":")[0]
     if suite in suite_members():
         return error
@@ -578,7 +588,7 @@ def matching_specs(pattern: str) -> tuple[BenchmarkSpec, ...]:
     for folder in (expanded(pattern), benchmark_folder(pattern)):
         if (folder / MANIFEST).exists() and pattern not in entries():
             return (Benchmark(folder).spec,)
-    _check_folder(pattern)
+    _refuse_folder_path(pattern)
     return select(pattern)
 
 
@@ -610,7 +620,7 @@ def _how_to_build(pattern: str) -> str:
     return how_to_build(pattern)
 
 
-def _check_folder(pattern: str) -> None:
+def _refuse_folder_path(pattern: str) -> None:
     """Raise DataError if a text is written as the path of a folder: it begins with `.`, `/` or `~`.
 
     The caller has found that this folder is not a built benchmark.
@@ -618,8 +628,8 @@ def _check_folder(pattern: str) -> None:
     if not pattern.startswith((".", "/", "~")):
         return
     folder = expanded(pattern)
-    _check_file(pattern)
-    _check_for_benchmarks_inside(pattern)
+    _refuse_file(pattern)
+    _refuse_folder_of_benchmarks(pattern)
     fault = f"there is no folder {pattern}"
     if folder.is_dir():
         fault = f"{folder} is not a built benchmark"
@@ -632,7 +642,7 @@ def _check_folder(pattern: str) -> None:
     raise DataError(f"{fault}; build it with {call}")
 
 
-def _check_for_benchmarks_inside(pattern: str) -> None:
+def _refuse_folder_of_benchmarks(pattern: str) -> None:
     """Raise DataError if the user named a folder that contains folders of benchmarks, instead of one of these."""
     manifests = expanded(pattern).glob(f"*/{MANIFEST}")
     folders = sorted(manifest.parent for manifest in manifests)
@@ -645,7 +655,7 @@ def _check_for_benchmarks_inside(pattern: str) -> None:
     raise DataError(f"{pattern} is a folder with {noun} inside; write {listed}")
 
 
-def _check_file(pattern: str) -> None:
+def _refuse_file(pattern: str) -> None:
     """Raise DataError if the user named a file instead of a benchmark, whether the file exists or not."""
     path = expanded(pattern)
     if path.is_file():

@@ -25,7 +25,7 @@ from snellen.runs.run_folder import holds_answers
 from snellen.runs.spec import TokenPrice
 from snellen.runs.work_items import work_items
 
-METHOD = (
+ESTIMATE_NOTE = (
     "token counts are estimates: one token for four letters, width x height / 750 for an image (at most 1,600), "
     "and the maximum length for a reply; models count differently, especially for images"
 )
@@ -102,7 +102,7 @@ class Forecast(Struct, frozen=True):
                 f"  sent in batches, which take up to {BATCH_HOURS} hours each; steps that depend on earlier replies take "
                 "a batch each"
             )
-        yield f"  {METHOD}"
+        yield f"  {ESTIMATE_NOTE}"
 
     def _cost(self, amount: Amount, price: TokenPrice) -> str:
         """Return the cost of an amount of requests, with three digits. In batches, tokens cost half."""
@@ -113,7 +113,7 @@ class Forecast(Struct, frozen=True):
 
 
 def forecast_requests(plan: RunPlan) -> Forecast:
-    """Estimate how many requests a run will send, without sending any.
+    """Estimate how many requests a run will send, as a range, without sending any.
 
     The plan is run with two simulated models. The replies of the first one cannot be read, so protocols end as early as
     possible. The second one always chooses the same option, so that protocols continue to their end. The smaller of the
@@ -232,7 +232,7 @@ def _score_options(request: Request) -> Response:
     scores = []
     for index in range(len(request.continuations)):
         log_likelihood = -1.0 - index
-        scores.append(ContinuationScore(log_likelihood, 1, 1))
+        scores.append(ContinuationScore(log_likelihood, tokens=1, bytes=1))
     return Response(scores=tuple(scores))
 
 

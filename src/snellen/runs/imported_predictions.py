@@ -118,9 +118,9 @@ def write_imported_run(
     manifest = benchmark.manifest
     labels = (predictions.protocol,)
     use = BenchmarkUse(
-        benchmark.name,
-        manifest.version,
-        str(benchmark.folder.resolve()),
+        name=benchmark.name,
+        version=manifest.version,
+        folder=str(benchmark.folder.resolve()),
         protocols=labels,
         questions=manifest.questions,
     )

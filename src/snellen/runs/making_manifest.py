@@ -98,16 +98,16 @@ def _benchmark_use(
     benchmark = selected.benchmark
     examples_from, examples_digest = _examples_shown(benchmark, plan)
     return BenchmarkUse(
-        benchmark.name,
-        benchmark.manifest.version,
-        str(benchmark.folder.resolve()),
-        selected.selection.where,
-        _effective_limit(selected),
-        labels,
-        benchmark.manifest.questions,
-        selected.selection.part,
-        examples_from,
-        examples_digest,
+        name=benchmark.name,
+        version=benchmark.manifest.version,
+        folder=str(benchmark.folder.resolve()),
+        where=selected.selection.where,
+        limit=_effective_limit(selected),
+        protocols=labels,
+        questions=benchmark.manifest.questions,
+        part=selected.selection.part,
+        examples_from=examples_from,
+        examples=examples_digest,
         origin=benchmark.manifest.build_info.origin,
     )
 

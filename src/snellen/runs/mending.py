@@ -316,11 +316,11 @@ def _uses_of_own_questions(folder: Path, intact_fields: dict[str, Any]) -> Itera
         if "part" in selection:
             part = msgspec.convert(selection["part"], QuestionPart)
         yield BenchmarkUse(
-            manifest.spec.name,
-            manifest.version,
-            benchmark_folder,
-            selection.get("where", ""),
-            selection.get("limit"),
+            name=manifest.spec.name,
+            version=manifest.version,
+            folder=benchmark_folder,
+            where=selection.get("where", ""),
+            limit=selection.get("limit"),
             questions=manifest.questions,
             part=part,
             examples_from=examples_from,

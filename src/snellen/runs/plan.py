@@ -388,15 +388,17 @@ def _wording_lines(
     return lines
 
 
-MOST_LISTED = 3
-"""Benchmarks that an announcement of many names."""
+MAX_LISTED = 3
+"""The number of benchmarks that an announcement names if it is about many."""
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the first names, and the number of the others."""
-    listed = ", ".join(names[:MOST_LISTED])
-    n_others = len(names) - MOST_LISTED
-    return f"{listed} and {n_others} more" if n_others > 0 else listed
+    """Join the first names, and say how many more there are: `a, b, c and 7 more`."""
+    listed = ", ".join(names[:MAX_LISTED])
+    n_others = len(names) - MAX_LISTED
+    if n_others > 0:
+        listed += f" and {n_others} more"
+    return listed
 
 
 def _announce_repeated_wording(plan: RunPlan, announce: Announce) -> None:
@@ -410,10 +412,10 @@ def _announce_repeated_wording(plan: RunPlan, announce: Announce) -> None:
             templates = prompt_of(spec, spec.formulation, protocol, plan).templates
             if declaration_of(protocol).varies_templates and templates.prompt:
                 names_by_protocol[protocol.label].append(spec.name)
-    several = setting("templates", "snellen")
+    snellens_templates = setting("templates", "snellen")
     for label, names in names_by_protocol.items():
         announce(
-            f"{label} varies the templates, but the prompts of the run have one for {_listed(names)}; {several} has several"
+            f"{label} varies the templates, but the prompts of the run have one for {_listed(names)}; {snellens_templates} has several"
         )
 
 
@@ -551,9 +553,9 @@ def few_shot_of(benchmark: Benchmark, plan: RunPlan) -> FewShot:
     source = example_source(benchmark, plan)
     return FewShot(
         source.examples(),
-        plan.question.few_shot,
-        plan.question.few_shot_seed,
-        plan.question.few_shot_same,
+        count=plan.question.few_shot,
+        seed=plan.question.few_shot_seed,
+        shared=plan.question.few_shot_same,
     )
 
 

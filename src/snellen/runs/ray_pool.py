@@ -139,11 +139,11 @@ class RayWorker:
             facts = {}
             for role, role_model in loaded.items():
                 facts[role] = WorkerModel(
-                    role_model.name,
-                    frozenset(role_model.kinds),
-                    self._models[role].batch_size,
-                    identity_of(role_model).fingerprint,
-                    answers_by_sample(role_model),
+                    name=role_model.name,
+                    kinds=frozenset(role_model.kinds),
+                    batch_size=self._models[role].batch_size,
+                    fingerprint=identity_of(role_model).fingerprint,
+                    answers_by_sample=answers_by_sample(role_model),
                 )
             return facts
         except SnellenError as error:
@@ -336,11 +336,13 @@ class RayPool:
     # --- workers -------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
+        """Start to wait for workers that load their models, and for machines that join the cluster."""
         for worker in self._cluster.workers:
             self._spawn(self._admit_when_loaded(worker))
         self._spawn(self._grow())
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine as a task. If it raises an error, the run fails."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)

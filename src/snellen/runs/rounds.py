@@ -10,14 +10,14 @@ from msgspec.structs import replace
 from snellen.building.benchmark import RandomPart
 from snellen.runs.plan import RunPlan
 
-FIRST_IMAGES = 16
-"""Images of each benchmark in the first round."""
-GROWTH = 1.25
+MIN_NEW_IMAGES = 16
+"""Images of each benchmark in the first round, and the least number that a later round adds."""
+GROWTH_FACTOR = 1.25
 """Factor by which the number of images grows from one round to the next.
 
 It is small, so that few requests are sent after the result is clear. Many rounds cost little, because scoring is cheap.
 """
-GROWTH_OF_WORKERS = 2.0
+GROWTH_FACTOR_IF_RELOADED = 2.0
 """The same factor for runs in which each round starts processes that load the model."""
 
 
@@ -41,16 +41,16 @@ def empty_parts(plan: RunPlan, rules: Mapping[str, str]) -> dict[str, RandomPart
 def larger_part(part: RandomPart, *, reloads: bool) -> RandomPart:
     """Return how many images an adaptive run evaluates in its next round, as a larger random part of the benchmark.
 
-    The number grows by a factor, and by at least `FIRST_IMAGES`.
+    The number grows by a factor, and by at least `MIN_NEW_IMAGES`, up to all images: from 0 to 16, 32, 48, 64, 80.
 
     Args:
         part: The images that were evaluated so far.
         reloads: Whether each round loads the model again. The factor is then larger, so that there are fewer rounds.
     """
-    growth = GROWTH_OF_WORKERS if reloads else GROWTH
-    by_factor = math.ceil(part.images * growth)
-    by_count = part.images + FIRST_IMAGES
-    n_images = min(part.total_images, max(by_factor, by_count))
+    growth_factor = GROWTH_FACTOR_IF_RELOADED if reloads else GROWTH_FACTOR
+    n_by_factor = math.ceil(part.images * growth_factor)
+    n_by_addition = part.images + MIN_NEW_IMAGES
+    n_images = min(part.total_images, max(n_by_factor, n_by_addition))
     return replace(part, images=n_images)
 
 

@@ -91,7 +91,7 @@ def announce_smaller_run(
     for folder in _run_folders(runs):
         if not folder.name.startswith(f"{stem}-"):
             continue
-        for limit in _limits(folder):
+        for limit in _sample_limits(folder):
             is_larger = question.limit is None or question.limit > limit
             if is_larger and folder.name == default_name(replace(question, limit=limit)):
                 smaller_runs.append((limit, folder))
@@ -183,7 +183,7 @@ def _has_same_settings(folder: Path, question: QuestionSpec) -> bool:
     return False
 
 
-def _limits(folder: Path) -> list[int]:
+def _sample_limits(folder: Path) -> list[int]:
     """Return the limits on the number of samples in the sessions of a run; none if its manifest cannot be read."""
     try:
         questions = read_manifest(folder).question_specs

@@ -20,8 +20,8 @@ from snellen.runs.finding import SelectedBenchmark
 from snellen.runs.plan import RunPlan
 from snellen.runs.work_items import work_items
 
-EXAMPLES_SHOWN = 3
-"""Samples of each benchmark that the error names."""
+MAX_SAMPLES_NAMED = 3
+"""The number of samples of each benchmark that the error names."""
 
 
 def check_same_requests(model: Model | AsyncModel, plan: RunPlan) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ def _describe_same_requests(sample_ids_by_benchmark: dict[str, list[str]]) -> st
     """
     examples = []
     for name, sample_ids in sample_ids_by_benchmark.items():
-        first_ids = ", ".join(sample_ids[:EXAMPLES_SHOWN])
+        first_ids = ", ".join(sample_ids[:MAX_SAMPLES_NAMED])
         examples.append(f"{name}: {len(sample_ids):,} samples, e.g. {first_ids}")
     first_benchmark = shell_word(next(iter(sample_ids_by_benchmark)))
     lint = for_caller(

@@ -51,13 +51,13 @@ def separated_benchmarks(benchmarks: Iterable[Any]) -> list[Any]:
         >>> separated_benchmarks(["eyechart/shape,eyechart/count"])
         ['eyechart/shape', 'eyechart/count']
     """
-    several = for_caller("separate benchmarks by spaces", "give several benchmarks as a list")
+    advice = for_caller("separate benchmarks by spaces", "give several benchmarks as a list")
     separated: list[Any] = []
     for benchmark in benchmarks:
         if _is_benchmark(benchmark) or str(benchmark).startswith("hf://"):
             separated.append(benchmark)
         else:
-            separated += _checked_parts(benchmark, _check_benchmark, several)
+            separated += _checked_parts(benchmark, _check_benchmark, advice)
     return separated
 
 
@@ -71,12 +71,13 @@ def separated_protocols(protocols: str | Iterable[str]) -> list[str]:
         >>> separated_protocols("vanilla,circular")
         ['vanilla', 'circular']
     """
-    several = for_caller("repeat -p for each protocol", "give several protocols as a list")
+    advice = for_caller("repeat -p for each protocol", "give several protocols as a list")
     separated: list[str] = []
-    for protocol in [protocols] if isinstance(protocols, str) else protocols:
+    given = [protocols] if isinstance(protocols, str) else protocols
+    for protocol in given:
         name = str(protocol).partition("?")[0]
         if "," in name:
-            separated += _checked_parts(protocol, parse_protocol, several)
+            separated += _checked_parts(protocol, parse_protocol, advice)
         else:
             separated.append(protocol)
     return separated
@@ -90,17 +91,17 @@ def _comma_parts(value: Any) -> list[str]:
     """
     if not isinstance(value, str) or "," not in value or "\n" in value:
         return []
-    parts = [part.strip() for part in value.split(",")]
-    return [part for part in parts if part]
+    stripped_parts = [part.strip() for part in value.split(",")]
+    return [part for part in stripped_parts if part]
 
 
-def _checked_parts(text: Any, check: Callable[[str], object], several: str) -> list[Any]:
+def _checked_parts(text: Any, check: Callable[[str], object], advice: str) -> list[Any]:
     """Split a text at commas, and check each part.
 
     Args:
         text: The text. Without a comma, it is returned as the only part and not checked.
         check: Function that raises an error for a part that is not a valid name.
-        several: How the user can give several names, for the message of the error.
+        advice: How the user can give several names, for the message of the error.
 
     Raises:
         UnknownNameError: A part is not a valid name.
@@ -112,7 +113,7 @@ def _checked_parts(text: Any, check: Callable[[str], object], several: str) -> l
         try:
             check(part)
         except SnellenError as error:
-            raise UnknownNameError(f"{error} ({several})") from None
+            raise UnknownNameError(f"{error} ({advice})") from None
     return parts
 
 

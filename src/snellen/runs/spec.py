@@ -692,7 +692,10 @@ def read_run_spec(path: Path) -> dict[str, Any]:
 
 
 def overlaid(content: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields with changes, which take precedence. Tables are merged field by field.
+    """Return the fields of a run with changes, which take precedence. Its tables are merged field by field.
+
+    These are `scoring`, `judge` and `roles`. A judge that is not a table, but a model, becomes the table `{"models":
+    (MODEL,)}`.
 
     Examples:
         >>> fields = overlaid({"limit": 5, "roles": {"user": "a"}}, {"roles": {"guesser": "b"}})

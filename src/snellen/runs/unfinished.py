@@ -9,7 +9,7 @@ from snellen.protocols.base import declaration_of
 from snellen.runs.drivers import ProgressCallback, SampleItem, progress_of_finished
 from snellen.runs.run_store import RunStore
 
-ONE_IN = 200
+CHECKED_ONE_IN = 200
 """Of this many samples that seem finished, one is checked request by request."""
 
 
@@ -19,7 +19,7 @@ def unfinished_items(
     """Yield the samples of a run that may have missing replies. The others are reported to `progress` as finished.
 
     To save time, a sample counts as finished if the store has as many replies as its protocol needs. This is checked
-    request by request for the first such sample of each benchmark and protocol, and for one in `ONE_IN` of the others.
+    request by request for the first such sample of each benchmark and protocol, and for one in `CHECKED_ONE_IN` of the others.
     If a request is missing there, for example because a prompt has changed, all further samples of that benchmark and
     protocol are yielded.
     """
@@ -31,7 +31,7 @@ def unfinished_items(
             yield item
             continue
         n_seemingly_finished[group] += 1
-        is_checked = n_seemingly_finished[group] % ONE_IN == 1
+        is_checked = n_seemingly_finished[group] % CHECKED_ONE_IN == 1
         if is_checked and not _has_all_requests(item, store):
             changed_groups.add(group)
             yield item

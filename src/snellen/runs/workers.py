@@ -140,13 +140,13 @@ def _worker_processes(
             processes.append(process)
             if process.stdin:
                 job = _Job(
-                    number,
-                    spec.of_model(),
-                    plan.reusable_runs,
-                    parts,
-                    earlier_parts,
-                    plan.budget_used,
-                    is_command_line(),
+                    number=number,
+                    spec=spec.of_model(),
+                    reusable_runs=plan.reusable_runs,
+                    parts=parts,
+                    earlier=earlier_parts,
+                    budget_used=plan.budget_used,
+                    is_command_line=is_command_line(),
                 )
                 process.stdin.write(msgspec.json.encode(job, enc_hook=str))
                 process.stdin.close()
