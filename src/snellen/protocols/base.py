@@ -99,8 +99,10 @@ class Declaration(Struct, frozen=True):
 
     def n_presentations(self, sample: Sample) -> int:
         """Return the declared number of presentations of each question of a sample; 1 if none is declared."""
-        promised = self.presentations
-        return promised(sample) if callable(promised) else promised or 1
+        declared = self.presentations
+        if declared is None:
+            return 1
+        return declared(sample) if callable(declared) else declared
 
     def is_unbiased(self, variant: Variant) -> bool:
         """Return whether a presentation counts toward the vanilla accuracy."""
@@ -111,7 +113,9 @@ class Declaration(Struct, frozen=True):
         """Declared number of presentations in a vanilla accuracy, if it is the same for all samples; 0 otherwise."""
         if self.unbiased is not None:
             return len(self.unbiased)
-        return self.presentations if isinstance(self.presentations, int) else 0
+        if isinstance(self.presentations, int):
+            return self.presentations
+        return 0
 
 
 UNDECLARED = Declaration()
@@ -190,8 +194,9 @@ def duplicate_presentation(protocol: str, request: Request) -> DataError:
 
 
 def _spell_variant(variant: Variant) -> str:
-    changed = msgspec.json.encode(variant).decode()
-    return f"test {variant.test}" if changed == "{}" else changed
+    """Return the fields of a variant that differ from their defaults, as JSON, or `test 0` if none does."""
+    changed_fields = msgspec.json.encode(variant).decode()
+    return f"test {variant.test}" if changed_fields == "{}" else changed_fields
 
 
 def check_presentation_count(name: str, m: int) -> None:
@@ -218,12 +223,15 @@ def parse_protocol(text: str) -> Protocol:
     name, _, query = text.partition("?")
     form = registry.find_registered("protocols", name)
     options = {key: value or "true" for key, value in parse_qsl(query, keep_blank_values=True)}
-    fields = _settings(form)
+    known_options = _settings_of(form)
     for option in options:
-        if option not in fields:
-            raise registry.unknown_name(f"option of {name}", option, fields)
+        if option not in known_options:
+            raise registry.unknown_name(f"option of {name}", option, known_options)
     try:
-        protocol: Protocol = msgspec.convert(options, form, strict=False) if fields else form()
+        if known_options:
+            protocol: Protocol = msgspec.convert(options, form, strict=False)
+        else:
+            protocol = form()
     except msgspec.ValidationError as error:
         raise UnknownNameError(f"protocol {text!r}: {error}") from None
     return protocol
@@ -242,8 +250,8 @@ def labelled_declaration(label: str) -> Declaration:
         return UNDECLARED
 
 
-PASSES_ALONE = ("", "all_passes=true")
-"""Settings of a circular protocol that say nothing of how a question is asked in one pass."""
+SETTINGS_OF_ALL_PASSES = ("", "all_passes=true")
+"""Settings of a circular protocol with which its first pass is asked as `vanilla` asks."""
 
 
 def first_pass_of(label: str) -> str:
@@ -259,18 +267,18 @@ def first_pass_of(label: str) -> str:
     if not labelled_declaration(label).circular:
         return label
     settings = label.partition("?")[2]
-    return "vanilla" if settings in PASSES_ALONE else f"first pass of {label}"
+    if settings in SETTINGS_OF_ALL_PASSES:
+        return "vanilla"
+    return f"first pass of {label}"
 
 
-def _settings(form: Any) -> set[str]:
+def _settings_of(form: Any) -> set[str]:
     """Return the names of the settings of a protocol's class; empty for a class that is not a record."""
     if isinstance(form, type) and issubclass(form, Struct):
         return set(form.__struct_fields__)
-    return (
-        {field.name for field in dataclasses.fields(form)}
-        if dataclasses.is_dataclass(form)
-        else set()
-    )
+    if dataclasses.is_dataclass(form):
+        return {field.name for field in dataclasses.fields(form)}
+    return set()
 
 
 def protocol_label(name: str, settings: Any) -> str:
@@ -289,6 +297,7 @@ def protocol_label(name: str, settings: Any) -> str:
 
 
 def _spell(value: Any) -> str:
+    """Return the value of an option as a label has it: `true` for True, and 5 for 5."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

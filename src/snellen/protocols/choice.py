@@ -47,14 +47,19 @@ PERTURBATIONS = ("template", "order", "labels")
 ROTATIONS = "rotations"
 """Tag of questions for which CircularEval uses only some of the rotations."""
 NOT_ROTATED = "single-pass"
-FIRST = "first-"
-"""Prefix of a value of that tag: `first-3` rotates the first three options only."""
+"""Value of that tag: the options are shown in their own order only."""
+FIRST_ROTATED_PREFIX = "first-"
+"""Prefix of a value of that tag: `first-3` rotates only the first three options, and the others keep their positions."""
 
 
 def rotations(count: int) -> Iterator[tuple[int, ...]]:
-    """Yield all cyclic shifts of 0..count-1, starting with the unshifted one (MMBench 4.1)."""
+    """Yield all rotations of the numbers from 0 to count - 1, starting with the unshifted one (MMBench 4.1).
+
+    For a count of 3, these are (0, 1, 2), (1, 2, 0) and (2, 0, 1).
+    """
+    numbers = tuple(range(count))
     for shift in range(count):
-        yield tuple((i + shift) % count for i in range(count))
+        yield numbers[shift:] + numbers[:shift]
 
 
 def circular_orders(sample: Sample) -> list[tuple[int, ...]]:
@@ -70,8 +75,8 @@ def circular_orders(sample: Sample) -> list[tuple[int, ...]]:
         return [tuple(range(count))]
 
     rotated_count = count
-    number = tag.removeprefix(FIRST)
-    if tag.startswith(FIRST) and number.isdecimal():
+    number = tag.removeprefix(FIRST_ROTATED_PREFIX)
+    if tag.startswith(FIRST_ROTATED_PREFIX) and number.isdecimal():
         rotated_count = min(count, int(number))
     fixed_options = range(rotated_count, count)
     return [(*order, *fixed_options) for order in rotations(rotated_count)]
@@ -84,9 +89,18 @@ def render(
     method: Method,
     history: tuple[EarlierReply, ...] = (),
 ) -> Request:
-    """Return the request of one presentation."""
-    ask = prompt.generate if method == "generation" else prompt.loglikelihood
-    return ask(sample, variant, history)
+    """Return the request of one presentation of a question.
+
+    Args:
+        sample: The sample.
+        prompt: Renders its prompts.
+        variant: How the question is presented: the template, the order and labels of the options ...
+        method: Whether the request is for a reply, or for the likelihood of each option.
+        history: In a dialogue, the replies to the earlier questions.
+    """
+    if method == "generation":
+        return prompt.generate(sample, variant, history)
+    return prompt.loglikelihood(sample, variant, history)
 
 
 class Vanilla(ProtocolSettings, frozen=True):
@@ -171,10 +185,10 @@ class Circular(ProtocolSettings, frozen=True):
         self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
     ) -> RequestGenerator:
         """Ask once for each rotation of the options, and stop at the first change of answer unless all are wanted."""
-        requests = [
-            render(sample, prompt, present(sample, prompt, self, test, order), self.by)
-            for test, order in enumerate(circular_orders(sample))
-        ]
+        requests: list[Request] = []
+        for test, order in enumerate(circular_orders(sample)):
+            variant = present(sample, prompt, self, test, order)
+            requests.append(render(sample, prompt, variant, self.by))
         if self.all_passes:
             yield requests
             return
@@ -182,7 +196,8 @@ class Circular(ProtocolSettings, frozen=True):
         for request in requests:
             [response] = yield [request]
             choice = self._choice(sample, request, response)
-            if choice is None or first_choice not in (None, choice):
+            has_changed = first_choice is not None and choice != first_choice
+            if choice is None or has_changed:
                 return  # the question has failed, whatever its ground truth is
             first_choice = choice
 
@@ -211,14 +226,18 @@ class Instability(ProtocolSettings, frozen=True):
     def __post_init__(self) -> None:
         """Raise an error for a number of presentations or a kind of perturbation that does not exist."""
         check_presentation_count("instability", self.m)
-        if wrong := set(self.perturbed) - set(PERTURBATIONS):
+        unknown = set(self.perturbed) - set(PERTURBATIONS)
+        if unknown:
             raise UnknownNameError(
-                f"perturb={min(wrong)} is not one of {', '.join(PERTURBATIONS)}, all"
+                f"perturb={min(unknown)} is not one of {', '.join(PERTURBATIONS)}, all"
             )
 
     @property
     def perturbed(self) -> tuple[str, ...]:
-        return PERTURBATIONS if self.perturb == "all" else tuple(self.perturb.split(","))
+        """What differs between presentations: `("template", "order")` for `perturb="template,order"`."""
+        if self.perturb == "all":
+            return PERTURBATIONS
+        return tuple(self.perturb.split(","))
 
     @property
     def declaration(self) -> Declaration:
@@ -233,10 +252,10 @@ class Instability(ProtocolSettings, frozen=True):
     ) -> RequestGenerator:
         """Ask the question `m` times, each time with other instructions, orders or labels."""
         if sample.turns:
-            several = Dialogue(
+            dialogue = Dialogue(
                 by=self.by, m=self.m, labels=self.labels, in_context=self.in_context, seed=self.seed
             )
-            yield from several.rounds(sample, prompt, history, self.label)
+            yield from dialogue.rounds(sample, prompt, history, self.label)
             return
         yield [
             render(sample, prompt, self._variant(sample, prompt, test), self.by)
@@ -248,16 +267,20 @@ class Instability(ProtocolSettings, frozen=True):
         count = len(sample.options)
         templates = prompt.template_ids(self.by)
         template = templates[0]
-        wording = 0
+        wording = 0  # the original wording; rewordings are numbered from 1
         if "template" in self.perturbed:
             template = templates[test % len(templates)]
-            wording = test % (1 + len(sample.rewordings))
+            n_wordings = 1 + len(sample.rewordings)
+            wording = test % n_wordings
 
         order = tuple(range(count))
         if "order" in self.perturbed and count:
-            base = list(order)
-            rng_for(sample.benchmark, sample.id, f"order {test // count}", self.seed).shuffle(base)
-            order = tuple(base[(i + test) % count] for i in range(count))
+            # Each `count` presentations are the rotations of one random order.
+            number_of_order, shift = divmod(test, count)
+            rng = rng_for(sample.benchmark, sample.id, f"order {number_of_order}", self.seed)
+            random_order = list(order)
+            rng.shuffle(random_order)
+            order = tuple(random_order[shift:] + random_order[:shift])
 
         style: LabelStyle = "random" if "labels" in self.perturbed else self.labels
         labels = labels_for(style, count, sample.benchmark, sample.id, f"labels {test}", self.seed)
@@ -338,7 +361,13 @@ class Likelihood(ProtocolSettings, frozen=True):
 
 
 def _blind(message: Message, pictures: tuple[ImageRef, ...], instead: str) -> Message:
-    """Return the message with these images replaced by grey ones (`instead="blank"`) or removed."""
+    """Return a message in which the images of a question are hidden, while those of few-shot examples stay.
+
+    Args:
+        message: The message.
+        pictures: The images to hide.
+        instead: `blank` to show a grey image in place of each, `text` to leave them out.
+    """
     parts: list[Part] = []
     for part in message.content:
         is_hidden = isinstance(part, ImagePart) and part.image in pictures
@@ -457,14 +486,15 @@ class Dialogue(ProtocolSettings, frozen=True):
         """
         templates = prompt.template_ids(self.by)
         count = len(sample.turns[number].options)
+        labels = labels_for(
+            self.labels, count, sample.benchmark, sample.id, f"labels {test}", self.seed
+        )
         variant = Variant(
             test=test,
             turn=number,
             template=templates[test % len(templates)],
             order=tuple(range(count)),
-            labels=labels_for(
-                self.labels, count, sample.benchmark, sample.id, f"labels {test}", self.seed
-            ),
+            labels=labels,
             in_context=self.in_context and count > 0,
             seed=self.seed + test,
         )
@@ -496,7 +526,9 @@ class Dialogue(ProtocolSettings, frozen=True):
         for request, response in zip(requests, responses, strict=True):
             choices.append(predict(protocol, turn, request, response, self.extractor).choice)
         votes = Counter(choice for choice in choices if choice is not None)
-        winner = votes.most_common(1)[0][0] if votes else None
+        winner: int | None = None
+        if votes:
+            [(winner, _)] = votes.most_common(1)
         is_verbatim = self.history == "verbatim" and self.by == "generation"
         if winner is not None and not is_verbatim:
             return self._as_reply(prompt, requests[0].variant, turn, turn.options[winner])

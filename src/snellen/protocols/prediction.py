@@ -54,15 +54,15 @@ def predict(
         HookError: The extractor failed.
     """
     rules = find_extractor(extractor)
-    likelihood = request.kind == "loglikelihood"
+    is_likelihood = request.kind == "loglikelihood"
     unread = Prediction(
         protocol=protocol,
-        method="likelihood" if likelihood else "generation",
+        method="likelihood" if is_likelihood else "generation",
         benchmark=request.benchmark,
         sample_id=request.sample_id,
         variant=request.variant,
         key=request.key,
-        extractor_version=_rule_version(rule) if likelihood else rules.version,
+        extractor_version=_rule_version(rule) if is_likelihood else rules.version,
         error=response.error,
         notes=response.notes,
         addresses_grader=_grader_address(question, response),
@@ -70,7 +70,8 @@ def predict(
     )
     if response.error is not None:
         return replace(unread, reason="request failed", detail=response.error.kind)
-    if likelihood and response.likeliest_option is not None:
+    if is_likelihood and response.likeliest_option is not None:
+        # Another toolkit stored only which option was the most likely one, as its position.
         choice = _shown_indices(unread, question)[response.likeliest_option]
         return replace(
             unread,
@@ -78,13 +79,17 @@ def predict(
             extraction_method="likelihood",
             extractor_version="chosen-elsewhere",
         )
-    if likelihood:
-        return _by_scores(unread, above_baseline(response.scores, baseline, rule), rule)
+    if is_likelihood:
+        scores = above_baseline(response.scores, baseline, rule)
+        return _by_scores(unread, scores, rule)
     reason = _reason_for_no_text(response)
     if not question.options:
         parts = split_thoughts(response.text or "")
-        if parts.reasoning is not None and not parts.answer:
-            reason = "reasoning cut off" if parts.is_unfinished else reason or "empty"
+        has_only_reasoning = parts.reasoning is not None and not parts.answer
+        if has_only_reasoning and parts.is_unfinished:
+            reason = "reasoning cut off"
+        elif has_only_reasoning:
+            reason = reason or "empty"
         return replace(unread, text=parts.answer, extraction_method="verbatim", reason=reason)
     prediction = _by_reply(unread, question, response, rules)
     if reason and prediction.choice is None:
@@ -141,7 +146,13 @@ def predict_conclusion(
 def _by_scores(
     unread: Prediction, scores: Sequence[ContinuationScore] | None, rule: LikelihoodRule
 ) -> Prediction:
-    """Return the prediction of the most likely option; `scores` are None if the baseline is missing."""
+    """Return the prediction of the most likely option.
+
+    Args:
+        unread: The prediction without a choice.
+        scores: The log-likelihood of each option; None if the baseline that is subtracted from them is missing.
+        rule: How the log-likelihoods of tokens are combined.
+    """
     if scores is None:
         return replace(unread, reason="no baseline")
     choice, method, reason = most_likely(scores, rule)
@@ -265,11 +276,11 @@ def reduce_score(score: ContinuationScore, rule: LikelihoodRule) -> float:
 
 
 def option_values(scores: Sequence[ContinuationScore], rule: LikelihoodRule) -> tuple[float, ...]:
-    """Return the value to show for each option: its score, or for `softmax` its share of the total."""
+    """Return the value to show for each option: its score or, for the rule `softmax`, its probability among the options."""
     values = [reduce_score(score, rule) for score in scores]
     if rule != "softmax" or not values:
         return tuple(values)
-    highest = max(values)
+    highest = max(values)  # subtracted so that no exponential overflows
     weights = [math.exp(value - highest) for value in values]
     total = math.fsum(weights)
     return tuple(weight / total for weight in weights)
@@ -291,8 +302,10 @@ def most_likely(
     values = [reduce_score(score, rule) for score in scores]
     if not values or any(math.isnan(value) for value in values):
         return None, None, "not a number"
-    best = max(values)
-    if min(values) == best and len(values) > 1:
+    highest = max(values)
+    are_all_equal = len(values) > 1 and min(values) == highest
+    if are_all_equal:
         return None, None, "all alike"
-    method: ExtractionMethod = "tie" if values.count(best) > 1 else "likelihood"
-    return values.index(best), method, None
+    is_tie = values.count(highest) > 1
+    method: ExtractionMethod = "tie" if is_tie else "likelihood"
+    return values.index(highest), method, None

@@ -49,7 +49,9 @@ from snellen.records import (
     Variant,
 )
 
-CAPTION, SUB_QUESTIONS, SUB_ANSWER = "caption", "sub-questions", "sub-answer"
+CAPTION = "caption"
+SUB_QUESTIONS = "sub-questions"
+SUB_ANSWER = "sub-answer"
 ANALYSIS = "analysis"
 """Purpose of a Reasoner's step that may express doubt."""
 CONCLUSION = "conclusion"
@@ -136,10 +138,10 @@ class ReasoningRequests:
 
     def _case(self, caption: str, answers: Sequence[SubAnswer]) -> dict[str, str]:
         """Return the values of all slots: the question, the caption, and the sub-questions with their answers."""
-        lines = (
-            f"Sub-question {number}: {answer.question}\nAnswer {number}: {answer.reply or '(no answer)'}"
-            for number, answer in enumerate(answers, 1)
-        )
+        lines: list[str] = []
+        for number, answer in enumerate(answers, 1):
+            lines.append(f"Sub-question {number}: {answer.question}")
+            lines.append(f"Answer {number}: {answer.reply or '(no answer)'}")
         return {
             **self._slots,
             "caption": caption,
@@ -148,26 +150,41 @@ class ReasoningRequests:
         }
 
     def _to_model(self, purpose: str, round_number: int, template: str, question: str) -> Request:
-        """Return a request to the evaluated model."""
-        text = "\n".join(filter(None, (self._prompt.templates.named(template), question)))
-        pictures: tuple[Part, ...] = tuple(ImagePart(image) for image in self.sample.images)
-        message = Message("user", (*pictures, TextPart(text)))
-        return self._numbered(
-            Request(
-                self.sample.benchmark,
-                self.sample.id,
-                Variant(template=template, step=Step(0, purpose, round_number)),
-                (message,),
-                decoding=self._prompt.sampled(self._answer_tokens),
-            )
+        """Return a request to the evaluated model, with the images of the sample.
+
+        Args:
+            purpose: What the request is for: `CAPTION` or `SUB_ANSWER`.
+            round_number: The round, from 1; 0 before the first one.
+            template: The name of the instruction.
+            question: The question after the instruction; may be empty.
+        """
+        instruction = self._prompt.templates.named(template)
+        text = "\n".join(part for part in (instruction, question) if part)
+        image_parts: tuple[Part, ...] = tuple(ImagePart(image) for image in self.sample.images)
+        message = Message("user", (*image_parts, TextPart(text)))
+        request = Request(
+            self.sample.benchmark,
+            self.sample.id,
+            Variant(template=template, step=Step(0, purpose, round_number)),
+            (message,),
+            decoding=self._prompt.sampled(self._answer_tokens),
         )
+        return self._numbered(request)
 
     def _to_role(
         self, role: str, step: Step, system: str, text: str, reminder: str, variant: Variant
     ) -> tuple[Request, Request]:
         """Return a request to a model in a role, and the same request with a reminder.
 
-        The second one, if it is sent, is the next step.
+        The second one is sent if the reply to the first cannot be read. It is then the next step.
+
+        Args:
+            role: `questioner` or `reasoner`.
+            step: Purpose and round of the request. Its number is filled in here.
+            system: The system prompt, whose slots are filled; may be empty.
+            text: The text of the request.
+            reminder: What the second request adds.
+            variant: How the options are shown to the model.
         """
         messages = [user_message(text)]
         system_text = fill_slots(system, self._slots)
@@ -186,9 +203,11 @@ class ReasoningRequests:
         return first, repeated
 
     def _numbered(self, request: Request) -> Request:
-        """Return the request with the next step number."""
+        """Return the request with the number of the next step; steps are numbered from 1."""
         variant = request.variant
-        step = variant.step and replace(variant.step, number=next(self._numbers))
+        step = variant.step
+        if step is not None:
+            step = replace(step, number=next(self._numbers))
         return replace(request, variant=replace(variant, step=step))
 
 
@@ -252,6 +271,7 @@ class Reasoning(ProtocolSettings, frozen=True):
         )
 
     def _words(self, templates: PromptTemplates) -> ReasoningPrompts:
+        """Return the prompts of this protocol: those of the suite that the setting `prompts` names, or of the run."""
         if self.prompts:
             return registered_templates(self.prompts).reasoning
         return templates.reasoning
@@ -263,28 +283,33 @@ class Reasoning(ProtocolSettings, frozen=True):
         self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
     ) -> RequestGenerator:
         """Ask round after round until the Reasoner decides, starting with a caption of the image if one is wanted."""
-        words, presented = self._words(prompt.templates), self._presented(sample)
-        ask = ReasoningRequests(
-            sample, prompt, words, presented, self.questions, self.role_tokens, self.answer_tokens
+        requests = ReasoningRequests(
+            sample,
+            prompt,
+            prompts=self._words(prompt.templates),
+            presented=self._presented(sample),
+            most_questions=self.questions,
+            role_tokens=self.role_tokens,
+            answer_tokens=self.answer_tokens,
         )
         caption = ""
         if self.caption == "real":
-            [response] = yield [ask.caption()]
+            [response] = yield [requests.caption()]
             if response.error is not None:
                 return
             caption = reply_text(response)
         state = _RoundEnd(caption)
         for number in range(1, self.rounds + 1):
-            end = yield from self._round(ask, state, number)
+            end = yield from self._round(requests, state, number)
             if end is None or end.decided:
                 return
             state = end
 
-    def _round(self, ask: ReasoningRequests, state: _RoundEnd, number: int) -> Talk:
+    def _round(self, builder: ReasoningRequests, state: _RoundEnd, number: int) -> Talk:
         """Run one round: sub-questions, their answers, and a conclusion.
 
         Args:
-            ask: Makes the requests.
+            builder: Makes the requests.
             state: The end of the round before.
             number: Number of the round.
 
@@ -295,14 +320,16 @@ class Reasoning(ProtocolSettings, frozen=True):
         def read_questions(reply: str) -> list[str] | None:
             return self._new_questions(reply, state) or None
 
-        request, again = ask.sub_questions(number, state.caption, state.answers, state.analysis)
-        response, questions = yield from ask_twice(request, again, read_questions)
+        first_request, second_request = builder.sub_questions(
+            number, state.caption, state.answers, state.analysis
+        )
+        response, questions = yield from ask_twice(first_request, second_request, read_questions)
         if response.error is not None:
             return None
 
         answers = list(state.answers)
         if questions:
-            responses = yield [ask.sub_answer(number, question) for question in questions]
+            responses = yield [builder.sub_answer(number, question) for question in questions]
             for question, response in zip(questions, responses, strict=True):
                 if response.error is not None:
                     return None
@@ -311,24 +338,30 @@ class Reasoning(ProtocolSettings, frozen=True):
         is_last = number == self.rounds or not questions
 
         def read_conclusion(reply: str) -> ReadConclusion | None:
-            return self._read(ask.sample, reply, ask.presented.labels, last=is_last)
+            return self._read(builder.sample, reply, builder.presented.labels, last=is_last)
 
-        request, again = ask.conclusion(number, state.caption, tuple(answers), last=is_last)
-        response, verdict = yield from ask_twice(request, again, read_conclusion)
+        first_request, second_request = builder.conclusion(
+            number, state.caption, tuple(answers), last=is_last
+        )
+        response, conclusion = yield from ask_twice(first_request, second_request, read_conclusion)
         if response.error is not None:
             return None
-        continues = verdict is not None and verdict.doubt and not is_last
-        new_analysis = verdict.analysis if verdict else ""
-        return _RoundEnd(state.caption, tuple(answers), new_analysis, decided=not continues)
+        is_in_doubt = conclusion is not None and conclusion.doubt
+        return _RoundEnd(
+            state.caption,
+            tuple(answers),
+            analysis=conclusion.analysis if conclusion else "",
+            decided=is_last or not is_in_doubt,
+        )
 
     def _new_questions(self, reply: str, state: _RoundEnd) -> list[str]:
         """Return the sub-questions in a reply that no earlier round has asked, up to the maximum."""
-        earlier = {bare_words(answer.question) for answer in state.answers}
-        return [
-            question
-            for question in self._parser.sub_questions(reply)
-            if bare_words(question) not in earlier
-        ][: self.questions]
+        earlier_questions = {bare_words(answer.question) for answer in state.answers}
+        new_questions: list[str] = []
+        for question in self._parser.sub_questions(reply):
+            if bare_words(question) not in earlier_questions:
+                new_questions.append(question)
+        return new_questions[: self.questions]
 
     @property
     def _parser(self) -> ReasoningParser:
@@ -355,30 +388,37 @@ class Reasoning(ProtocolSettings, frozen=True):
         return Variant(order=tuple(range(count)), labels=labels)
 
     def conclude(self, sample: Sample, steps: Sequence[Exchange]) -> Conclusion | None:
-        """Return the conclusion that the steps so far lead to, or None if further steps follow."""
+        """Return the conclusion that the steps so far lead to, or None if further steps follow.
+
+        A failed step ends the question with its failure. Otherwise the last step decides if it is an analysis or a
+        conclusion of the Reasoner: by its answer, or as undecided if it still doubts at the end, or if its reply could
+        not be read twice.
+        """
         variant = self._presented(sample)
         for exchange in steps:
             if exchange.response.error is not None:
                 return Conclusion(replace(exchange.request, variant=variant), exchange.response)
 
-        *earlier, end = steps
-        step = end.request.variant.step
+        *earlier_steps, last_exchange = steps
+        step = last_exchange.request.variant.step
         if step is None or step.purpose not in (ANALYSIS, CONCLUSION):
             return None
         is_last = step.purpose == CONCLUSION
-        conclusion = self._read(sample, end.response.text or "", variant.labels, last=is_last)
-        request = replace(
-            end.request, variant=replace(variant, template=end.request.variant.template)
-        )
+        reply = last_exchange.response.text
+        conclusion = self._read(sample, reply or "", variant.labels, last=is_last)
+        template = last_exchange.request.variant.template
+        request = replace(last_exchange.request, variant=replace(variant, template=template))
         if conclusion is None:
-            # A reply that cannot be read is requested once more.
-            previous = earlier[-1].request.variant.step if earlier else None
-            was_repeated = previous is not None and (
-                (previous.round, previous.purpose) == (step.round, step.purpose)
+            # A reply that cannot be read is requested once more, as a step of the same round and purpose.
+            previous = earlier_steps[-1].request.variant.step if earlier_steps else None
+            was_repeated = (
+                previous is not None
+                and previous.round == step.round
+                and previous.purpose == step.purpose
             )
             if not was_repeated:
                 return None
-            return Conclusion(request, Response(text=end.response.text), undecided=True)
+            return Conclusion(request, Response(text=reply), undecided=True)
         if conclusion.doubt and not is_last:
             return None
         if conclusion.doubt:

@@ -75,10 +75,10 @@ _QUESTION_KEYS = late_pattern(rf"{_NAMES}$|items?$|list$", re.IGNORECASE)
 
 def standard_sub_questions(reply: str) -> list[str]:
     """Return every question in a reply or, if no sentence ends with a question mark, the items of its list."""
-    body = _answered(reply)
-    listed = _listed(body)
-    if listed is not None:
-        return _distinct(listed)
+    body = _final_part(reply)
+    json_questions = _questions_in_json(body)
+    if json_questions is not None:
+        return _distinct(json_questions)
 
     questions: list[str] = []
     list_items: list[str] = []
@@ -99,7 +99,10 @@ def _questions_in(line: str) -> Iterator[str]:
 
 
 def _without_markers(text: str) -> str:
-    """Return a text without list markers ("1."), lead-ins ("Q1:") and quotation marks around it."""
+    """Return a text without list markers ("1.") and lead-ins ("Q1:") before it, and quotation marks around it.
+
+    A text that consists only of a marker is returned as it is.
+    """
     text = text.strip(_QUOTES)
     while True:
         marker = _MARKER.match(text) or _LEAD.match(text)
@@ -108,20 +111,28 @@ def _without_markers(text: str) -> str:
         text = text[marker.end() :].strip(_QUOTES)
 
 
-def _listed(body: str) -> list[str] | None:
-    """Return the texts of a JSON list, alone or under a key that names it; None if there is none."""
+def _questions_in_json(body: str) -> list[str] | None:
+    """Return the questions of a reply in JSON; None if it has none.
+
+    The JSON is a list of questions, an object with such a list under a key such as `questions`, or an object whose
+    values are questions.
+    """
     content = _json_in(body, "[{")
-    if isinstance(content, dict):
-        values = content
-        content = [value for value in values.values() if isinstance(value, str)]
-        for name, value in values.items():
+    items: list[Any] = []
+    if isinstance(content, list):
+        items = content
+    elif isinstance(content, dict):
+        items = [value for value in content.values() if isinstance(value, str)]
+        for name, value in content.items():
             if _QUESTION_KEYS.search(name) and isinstance(value, list):
-                content = value
+                items = value
                 break
-    if not isinstance(content, list):
-        return None
-    texts = [_text_of(item) for item in content]
-    return [_without_markers(text) for text in texts if text.strip()] or None
+    questions: list[str] = []
+    for item in items:
+        text = _text_of(item)
+        if text.strip():
+            questions.append(_without_markers(text))
+    return questions or None
 
 
 def _text_of(item: Any) -> str:
@@ -173,7 +184,7 @@ _DOUBT = late_pattern(
 )
 _ANSWER_KEYS = ("answer", "final_answer", "final answer", "conclusion", "verdict")
 _ANALYSIS_KEYS = ("analysis", "reasoning", "explanation")
-LONGEST_BARE_ANSWER = 12
+MAX_WORDS_OF_BARE_ANSWER = 12
 """Maximum number of words in a line that counts as the answer to an open question without a marker."""
 
 
@@ -190,12 +201,12 @@ def standard_conclusion(
     Text that belongs to an option is that option, even if the option says "not sure". If a statement both doubts and
     answers ("we are not sure, but 2"), the doubt counts, except in the last round.
     """
-    for analysis, conclusion_text in _candidates(normalise_reply(_answered(reply)).text):
+    for analysis, conclusion_text in _candidates(normalise_reply(_final_part(reply)).text):
         doubt = _doubt_in(conclusion_text, options)
         if doubt and not last:
             return ReadConclusion(analysis, conclusion_text, doubt=True)
-        certain = conclusion_text if doubt is None else _without(conclusion_text, doubt)
-        if _answers(certain, options, labels, extractor):
+        certain = conclusion_text if doubt is None else _without_doubt(conclusion_text, doubt)
+        if _is_answer(certain, options, labels, extractor):
             return ReadConclusion(analysis, certain)
         if doubt:
             return ReadConclusion(analysis, conclusion_text, doubt=True)
@@ -250,16 +261,17 @@ def _first_value(content: dict[str, str], names: tuple[str, ...]) -> str:
 
 
 def _clean(text: str) -> str:
+    """Return a text without spaces, quotation marks, brackets and markup around it."""
     return text.strip(" \t\"'*_`{}[]")
 
 
-def _answers(
+def _is_answer(
     text: str, options: Sequence[str], labels: Sequence[str], extractor: NamedExtractor
 ) -> bool:
     """Return whether a text is an answer: it names an option or, for an open question, is short enough."""
     if options:
         return extractor.reading("a step of a talk", text, options, labels).choice is not None
-    return 0 < len(text.split()) <= LONGEST_BARE_ANSWER
+    return 0 < len(text.split()) <= MAX_WORDS_OF_BARE_ANSWER
 
 
 def _doubt_in(text: str, options: Sequence[str]) -> re.Match[str] | None:
@@ -269,13 +281,14 @@ def _doubt_in(text: str, options: Sequence[str]) -> re.Match[str] | None:
         return None
     bare_text = bare_words(text)
     bare_doubt = bare_words(doubt[0])
-    for option in map(bare_words, options):
-        if option in bare_text and bare_doubt in option:
+    for option in options:
+        bare_option = bare_words(option)
+        if bare_option in bare_text and bare_doubt in bare_option:
             return None
     return doubt
 
 
-def _without(text: str, doubt: re.Match[str]) -> str:
+def _without_doubt(text: str, doubt: re.Match[str]) -> str:
     """Return the text without the phrase of doubt and a conjunction after it."""
     before = text[: doubt.start()]
     after = text[doubt.end() :]
@@ -283,16 +296,23 @@ def _without(text: str, doubt: re.Match[str]) -> str:
     return re.sub(r"^(?:but|however|though|yet)\b[\s,:]*", "", certain, flags=re.IGNORECASE)
 
 
-def _answered(reply: str) -> str:
+def _final_part(reply: str) -> str:
     """Return a reply without tagged reasoning and without turns that the model made up."""
     part = find_final_answer(reply)
     return reply[part.start : part.end].strip()
 
 
 def _json_in(body: str, openings: str) -> Any:
-    """Return the JSON value in a reply, which may have text and code fences around it; None if there is none."""
+    """Return the JSON value in a reply, which may have text and code fences around it; None if there is none.
+
+    Args:
+        body: The reply.
+        openings: The brackets with which the value may begin, such as `[{` for a list or, if there is none, an object.
+    """
+    closing_brackets = {"[": "]", "{": "}"}
     for opening in openings:
-        start, end = body.find(opening), body.rfind({"[": "]", "{": "}"}[opening])
+        start = body.find(opening)
+        end = body.rfind(closing_brackets[opening])
         if 0 <= start < end:
             try:
                 return msgspec.json.decode(body[start : end + 1].encode())

@@ -146,13 +146,20 @@ def with_reminder(request: Request, reminder: str) -> Request:
 def replay_verdict(
     talk: Generator[list[Request], list[Response], ResultT], find: ResponseLookup
 ) -> ResultT | None:
-    """Return the result that stored responses lead to, such as a verdict, or None if a response is missing."""
+    """Return the result that stored responses lead to, such as a verdict, or None if a response is missing.
+
+    Args:
+        talk: The generator that yields requests and returns the result.
+        find: Returns the stored response to a request; None if there is none.
+    """
     try:
         requests = next(talk)
         while True:
-            responses = [
-                response for request in requests if (response := find(request)) is not None
-            ]
+            responses: list[Response] = []
+            for request in requests:
+                response = find(request)
+                if response is not None:
+                    responses.append(response)
             if len(responses) < len(requests):
                 return None
             requests = talk.send(responses)
@@ -165,11 +172,11 @@ def user_message(text: str) -> Message:
     return Message("user", (TextPart(text),))
 
 
-_AROUND = " \t\r\n.,:;!*_`'\"()[]{}<>“”‘’（）。"
+_CHARACTERS_AROUND_VERDICT = " \t\r\n.,:;!*_`'\"()[]{}<>“”‘’（）。"
 _LEADS = ("your output:", "your mark:", "verdict:")
 
 
-class _Held(Struct, forbid_unknown_fields=True):
+class _RestrictedReply(Struct, forbid_unknown_fields=True):
     """The reply of a server that could only choose one of `Decoding.choices`: a JSON object with the verdict."""
 
     verdict: str | int | float
@@ -181,13 +188,13 @@ def verdict_token(text: str) -> str:
     word = text[part.start : part.end].strip()
     if word.startswith("{"):
         try:
-            word = str(msgspec.json.decode(word, type=_Held).verdict)
+            word = str(msgspec.json.decode(word, type=_RestrictedReply).verdict)
         except JSON_FAULTS:
             return word
-    word = word.strip(_AROUND)
+    word = word.strip(_CHARACTERS_AROUND_VERDICT)
     for lead in _LEADS:
         if word.lower().startswith(lead):
-            word = word[len(lead) :].strip(_AROUND)
+            word = word[len(lead) :].strip(_CHARACTERS_AROUND_VERDICT)
     return word
 
 
@@ -262,37 +269,41 @@ class JudgeMatching(JudgeTask, frozen=True, kw_only=True):
     def start(self) -> Deliberation:
         """Yield the judge's requests, and return its verdict. Its value is the index of an option in the order shown."""
         no_option = none_label(self.labels)
-        listed = ", ".join(self.labels)
         judge_texts = judge_prompt(self.version)
-        usual = (
-            judge_texts.labels
-            if judge_texts.labels and "ABCD".startswith("".join(self.labels))
-            else listed
-        )
+        labels = ", ".join(self.labels)
+        labels_in_prompt = labels
+        has_first_letters = "ABCD".startswith("".join(self.labels))
+        if judge_texts.labels and has_first_letters:
+            labels_in_prompt = (
+                judge_texts.labels
+            )  # as the paper's prompt lists them, for at most four options
+        question = self.question
+        if judge_texts.ends_question:  # the prompt has a question mark of its own
+            question = question.strip().removesuffix("?")
+        option_lines: list[str] = []
+        for label, option in zip(self.labels, self.options, strict=True):
+            option_lines.append(f"{label}. {option}")
+        separator = "\n" if judge_texts.quotes else " "
         text = judge_texts.fill(
             self.reply,
-            question=self.question.strip().removesuffix("?")
-            if judge_texts.ends_question
-            else self.question,
-            options=self._options("\n" if judge_texts.quotes else " "),
-            labels=usual,
+            question=question,
+            options=separator.join(option_lines),
+            labels=labels_in_prompt,
             none=no_option,
         )
-        return ask_for_verdict(
-            self._request(text, (*self.labels, no_option)),
-            judge_texts.remind(labels=listed, none=no_option),
-            lambda reply: read_label(reply, self.options, self.labels, no_option),
-        )
 
-    def _options(self, between: str) -> str:
-        return between.join(
-            f"{label}. {option}" for label, option in zip(self.labels, self.options, strict=True)
-        )
+        def read_verdict(reply: str) -> Verdict | None:
+            return read_label(reply, self.options, self.labels, no_option)
+
+        request = self._request(text, (*self.labels, no_option))
+        reminder = judge_texts.remind(labels=labels, none=no_option)
+        return ask_for_verdict(request, reminder, read_verdict)
 
 
 def none_label(labels: Sequence[str]) -> str:
-    """Return the label for "no option": the paper's X, or a word if an option has the label X."""
-    return "NONE" if "X" in labels or "x" in labels else "X"
+    """Return the label for "no option": the paper's X, or `NONE` if an option has the label X."""
+    has_label_x = "X" in labels or "x" in labels
+    return "NONE" if has_label_x else "X"
 
 
 def read_label(
@@ -355,20 +366,21 @@ class JudgedMarking(JudgeTask, frozen=True, kw_only=True):
             **numbered,
             **self.slots,
         )
-        if judge_texts.marks:
-            return ask_for_verdict(
-                self._request(text, list(judge_texts.marks)),
-                judge_texts.remind(),
-                lambda reply: read_mark(reply, judge_texts.marks, judge_texts.field),
-            )
-        request = self._request(text, list(map(str, range(self.scale[0], self.scale[1] + 1))))
-        return ask_for_verdict(
-            request,
-            judge_texts.remind(),
-            lambda reply: read_number(
-                mark_behind(reply, judge_texts.after), *self.scale, decimals=self.decimals
-            ),
-        )
+        lowest, highest = self.scale
+
+        def read_word(reply: str) -> Verdict | None:
+            return read_mark(reply, judge_texts.marks, judge_texts.field)
+
+        def read_numeric_mark(reply: str) -> Verdict | None:
+            mark = mark_behind(reply, judge_texts.after)
+            return read_number(mark, lowest, highest, decimals=self.decimals)
+
+        if judge_texts.marks:  # the marks of this prompt are words
+            request = self._request(text, list(judge_texts.marks))
+            return ask_for_verdict(request, judge_texts.remind(), read_word)
+        whole_numbers = [str(number) for number in range(lowest, highest + 1)]
+        request = self._request(text, whole_numbers)
+        return ask_for_verdict(request, judge_texts.remind(), read_numeric_mark)
 
     def _gold(self) -> str:
         """Return the correct answers as the text that the judge's prompt shows.
@@ -379,8 +391,12 @@ class JudgedMarking(JudgeTask, frozen=True, kw_only=True):
         answers = list(dict.fromkeys(self.reference_answers))  # without duplicates, in order
         prompt = judge_prompt(self.version)
         if prompt.quotes:
-            return json.dumps(answers[0] if len(answers) == 1 else answers, ensure_ascii=False)
-        text = answers[0] if len(answers) == 1 else repr(answers)
+            one_or_all = answers[0] if len(answers) == 1 else answers
+            return json.dumps(one_or_all, ensure_ascii=False)
+        if len(answers) == 1:
+            text = answers[0]
+        else:
+            text = repr(answers)
         for word, replacement in prompt.gold_words.items():
             text = text.replace(word, replacement)
         return text
@@ -486,4 +502,6 @@ def read_number(text: str, lowest: int, highest: int, *, decimals: bool = False)
     if is_decimal and not decimals:
         return None
     mark = float(match[1]) if is_decimal else int(match[1])
-    return Verdict("given", mark) if lowest <= mark <= highest else None
+    if not lowest <= mark <= highest:
+        return None
+    return Verdict("given", mark)

@@ -162,7 +162,12 @@ class Perturb(WrappingProtocol, frozen=True):
     @cached_property
     def doses(self) -> dict[str, float]:
         """The given degradations and their strengths."""
-        return {name: dose for name in DEGRADATIONS if (dose := getattr(self, name)) is not None}
+        doses: dict[str, float] = {}
+        for name in DEGRADATIONS:
+            dose = getattr(self, name)
+            if dose is not None:
+                doses[name] = dose
+        return doses
 
     @cached_property
     def label(self) -> str:
@@ -171,11 +176,14 @@ class Perturb(WrappingProtocol, frozen=True):
     @property
     def declaration(self) -> Declaration:
         """The declaration of the inner protocol, marked as its control with degraded images."""
+        single_dose = None
+        if len(self.doses) == 1:
+            [single_dose] = self.doses.items()
         return replace(
             declaration_of(self.inner),
             control_of=self.inner.label,
             control_input=f"the image {describe_doses(self.doses)}",
-            dose=next(iter(self.doses.items())) if len(self.doses) == 1 else None,
+            dose=single_dose,
         )
 
     def applies(self, sample: Sample) -> bool:
@@ -210,12 +218,8 @@ class Repeat(WrappingProtocol, frozen=True):
                 f"repeat needs k >= 1, n >= k and n >= 2, not k={self.k}, n={self.n}"
             )
         inner = declaration_of(self.inner)
-        if (
-            inner.repeated_for
-            or inner.presentations != 1
-            or inner.conclude
-            or self.inner.method != "generation"
-        ):
+        has_several_requests = inner.presentations != 1 or inner.repeated_for or inner.conclude
+        if has_several_requests or self.inner.method != "generation":
             raise UnknownNameError(
                 f"repeat applies to a protocol with a single reply per question, such as vanilla, not to {self.of}"
             )

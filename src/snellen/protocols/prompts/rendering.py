@@ -103,9 +103,9 @@ class PromptRenderer(Struct, frozen=True):
         return self.templates.layout.response_prefix if self.prefix else ""
 
     def template_ids(self, method: Method) -> tuple[str, ...]:
-        return _template_ids(
-            self.family, method, len(self.templates.instructions(self.family, method))
-        )
+        """Return the names of the templates for a method, such as `choice.generation.0` and `choice.generation.1`."""
+        n_templates = len(self.templates.instructions(self.family, method))
+        return _template_ids(self.family, method, n_templates)
 
     def generate(
         self, sample: Sample, variant: Variant, history: tuple[EarlierReply, ...] = ()
@@ -317,10 +317,14 @@ class PromptRenderer(Struct, frozen=True):
 
 
 @lru_cache(maxsize=64)
-def _worded_in_context(sample: InContext, layout: Layout, like: tuple[str, ...]) -> tuple[str, str]:
-    labels = alphabet_of(like, sample.options)
-    reply = write_reply(layout, labels[0] if labels else "", sample.options[0])
-    return lay_out(layout, sample.question, sample.options, labels), reply
+def _worded_in_context(
+    sample: InContext, layout: Layout, labels_of_question: tuple[str, ...]
+) -> tuple[str, str]:
+    """Return the question and reply of an in-context sample. The reply is always its first option."""
+    labels = alphabet_of(labels_of_question, sample.options)
+    first_label = labels[0] if labels else ""
+    question = lay_out(layout, sample.question, sample.options, labels)
+    return question, write_reply(layout, first_label, sample.options[0])
 
 
 @lru_cache(maxsize=64)
@@ -334,21 +338,28 @@ def within_limits(images: tuple[ImageRef, ...], limits: ImageLimits) -> tuple[Im
     Frames of a clip are images with a time; a frame whose time is not later than the one before begins another clip.
     """
     if limits.frames:
-        clips: list[list[ImageRef]] = []  # an image without a time is a clip of its own
-        for image in images:
-            is_next_frame = (
-                image.time is not None and clips and (clips[-1][-1].time or 0.0) < image.time
-            )
-            if is_next_frame:
-                clips[-1].append(image)
-            else:
-                clips.append([image])
         sampling = FrameSampling(frames=limits.frames)
         sampled: list[ImageRef] = []
-        for clip in clips:
-            sampled.extend(clip[index] for index in sampling.positions(range(len(clip))))
+        for clip in _split_into_clips(images):
+            positions = sampling.positions(range(len(clip)))
+            sampled.extend(clip[position] for position in positions)
         images = tuple(sampled)
     return tuple(_shrunk(image, limits) for image in images)
+
+
+def _split_into_clips(images: Sequence[ImageRef]) -> list[list[ImageRef]]:
+    """Split images into clips, that is, into frames with increasing times. An image without a time is a clip of its own."""
+    clips: list[list[ImageRef]] = []
+    for image in images:
+        is_next_frame = False
+        if clips and image.time is not None:
+            last_frame = clips[-1][-1]
+            is_next_frame = (last_frame.time or 0.0) < image.time
+        if is_next_frame:
+            clips[-1].append(image)
+        else:
+            clips.append([image])
+    return clips
 
 
 @lru_cache(maxsize=1024)

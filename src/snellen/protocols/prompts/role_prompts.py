@@ -22,7 +22,7 @@ from snellen.extraction.thoughts import split_thoughts
 MAX_REPLY_LENGTH = 2000
 """Characters of a reply that a judge sees; of a longer reply it sees the beginning and the end."""
 SLOT = re.compile(r"\{(\w+)\}")
-_CUT = " [...] "
+_OMISSION_MARK = " [...] "
 
 
 class JudgePrompt(Struct, frozen=True, forbid_unknown_fields=True):
@@ -82,22 +82,28 @@ class JudgePrompt(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def judge_prompt(version: str) -> JudgePrompt:
-    """Return the judge prompt of a version. Raises UnknownNameError if it does not exist."""
-    if version in _own_prompts():
-        return _own_prompts()[version]
-    if version not in (added := registry.targets("judge_prompts")):
-        raise registry.unknown_name("judge prompt", version, [*_own_prompts(), *added])
+    """Return the judge prompt of a version, such as `snellen-correct-1`. Raises UnknownNameError if it does not exist."""
+    own_prompts = _own_prompts()
+    if version in own_prompts:
+        return own_prompts[version]
+    prompts_of_suites = registry.targets("judge_prompts")
+    if version not in prompts_of_suites:
+        raise registry.unknown_name("judge prompt", version, [*own_prompts, *prompts_of_suites])
     prompt: JudgePrompt = registry.find_registered("judge_prompts", version)
     return prompt
 
 
 def prompt_versions(kind: str) -> list[str]:
-    """Return all versions of a kind of prompt, such as `snellen-correct`, in order."""
+    """Return all versions of a kind of prompt, in order: `snellen-correct-1`, ... for `snellen-correct`.
+
+    Raises:
+        UnknownNameError: There is no version of this kind.
+    """
     versions = (*_own_prompts(), *registry.targets("judge_prompts"))
-    of_kind = [name for name in versions if name.rpartition("-")[0] == kind]
-    if not of_kind:
+    matching = [version for version in versions if version.rpartition("-")[0] == kind]
+    if not matching:
         raise UnknownNameError(f"there is no judge prompt {kind}-1")
-    return of_kind
+    return matching
 
 
 def load_judge_prompts(package: str) -> dict[str, JudgePrompt]:
@@ -112,12 +118,17 @@ def _own_prompts() -> dict[str, JudgePrompt]:
 
 
 def fill_slots(text: str, slots: Mapping[str, str]) -> str:
-    """Return a text with its slots filled. Braces in the inserted values are left unchanged."""
+    """Return a text with its slots filled: `{reply}` is replaced by the value of `reply`.
+
+    Braces in the inserted values are left unchanged.
+    """
     return SLOT.sub(lambda slot: slots[slot[1]], text)
 
 
 def shortened(reply: str) -> str:
-    """Return a reply without its reasoning; of more than `MAX_REPLY_LENGTH` characters, only beginning and end.
+    """Return a reply without its reasoning, shortened if it has more than `MAX_REPLY_LENGTH` characters.
+
+    Then its middle is replaced by `[...]`.
 
     Examples:
         >>> shortened("  The answer is B. ")
@@ -127,8 +138,8 @@ def shortened(reply: str) -> str:
     words = reply[part.start : part.end].strip()
     if len(words) <= MAX_REPLY_LENGTH:
         return words
-    half = (MAX_REPLY_LENGTH - len(_CUT)) // 2
-    return words[:half] + _CUT + words[-half:]
+    half = (MAX_REPLY_LENGTH - len(_OMISSION_MARK)) // 2
+    return words[:half] + _OMISSION_MARK + words[-half:]
 
 
 def quoted(reply: str) -> str:
@@ -184,11 +195,11 @@ class ReasoningPrompts(Struct, frozen=True, forbid_unknown_fields=True):
     open: AnswerForm
 
 
-_CASE = frozenset(
+_COMMON_SLOTS = frozenset(
     {"question", "answers", "caption", "dialogue", "analysis", "count", "reply", "doubt"}
 )
-_SLOTS = {("choice", "answers"): _CASE | {"options"}}
-"""Slots of the texts that do not have the slots `_CASE`."""
+_SLOTS_OF_TEXTS = {("choice", "answers"): _COMMON_SLOTS | {"options"}}
+"""By table and name of a text: its slots if they are others than `_COMMON_SLOTS`."""
 
 
 @cache
@@ -217,7 +228,7 @@ def parse_reasoning_prompts(content: Mapping[str, Any], where: str) -> Reasoning
         if not isinstance(texts, dict):
             continue
         for name, text in texts.items():
-            known_slots = _SLOTS.get((table, name), _CASE)
+            known_slots = _SLOTS_OF_TEXTS.get((table, name), _COMMON_SLOTS)
             for slot in SLOT.findall(text):
                 if slot not in known_slots:
                     listed = ", ".join(sorted(known_slots))
@@ -236,24 +247,26 @@ def _versioned(content: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"version": f"own-{digest}", **content}
 
 
-def _overlaid(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return texts with those of a file in place of the defaults, table by table."""
-    tables = {
-        name: {**below[name], **value}
-        for name, value in above.items()
-        if isinstance(value, Mapping) and isinstance(below.get(name), Mapping)
-    }
-    return {**below, **above, **tables}
+def _overlaid(defaults: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the default texts with those of a file in place of them. Tables are merged text by text."""
+    merged = {**defaults, **content}
+    for name, texts in content.items():
+        default_texts = defaults.get(name)
+        if isinstance(texts, Mapping) and isinstance(default_texts, Mapping):
+            merged[name] = {**default_texts, **texts}
+    return merged
 
 
 def fill_case(text: str, slots: Mapping[str, str]) -> str:
     """Return a text with its slots filled, without the lines whose slots are all empty."""
-    return "\n".join(
-        fill_slots(line, slots) for line in text.split("\n") if _says_something(line, slots)
-    )
+    filled_lines: list[str] = []
+    for line in text.split("\n"):
+        if _has_content(line, slots):
+            filled_lines.append(fill_slots(line, slots))
+    return "\n".join(filled_lines)
 
 
-def _says_something(line: str, slots: Mapping[str, str]) -> bool:
+def _has_content(line: str, slots: Mapping[str, str]) -> bool:
     """Return whether a line has no slots, or a slot that is not empty."""
     names = SLOT.findall(line)
     return not names or any(slots[name] for name in names)

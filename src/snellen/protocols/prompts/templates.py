@@ -119,11 +119,12 @@ class PromptTemplates(Struct, frozen=True):
         try:
             return self.families[family][method].instructions
         except KeyError:
-            available = ", ".join(
-                f"{name}.{method}" for name in self.families for method in self.families[name]
-            )
+            available: list[str] = []
+            for known_family, methods in self.families.items():
+                for known_method in methods:
+                    available.append(f"{known_family}.{known_method}")
             raise UnknownNameError(
-                f"no templates for {family}.{method}; the file has {available}"
+                f"no templates for {family}.{method}; the file has {', '.join(available)}"
             ) from None
 
     def with_instructions(self, family: str, instructions: tuple[str, ...]) -> PromptTemplates:
@@ -178,11 +179,16 @@ class PromptTemplates(Struct, frozen=True):
 
 
 def checked_prompt(prompt: str) -> str:
-    """Return the prompt unchanged. Raises DataError for a field in braces other than `{question}` and `{options}`."""
-    fields = [field for field in re.findall(r"\{\w*\}", prompt) if field not in (QUESTION, OPTIONS)]
-    if fields:
+    """Check a prompt that the user wrote, and return it unchanged.
+
+    Raises:
+        DataError: It has a field in braces other than `{question}` and `{options}`.
+    """
+    fields: list[str] = re.findall(r"\{\w*\}", prompt)
+    unknown_fields = [field for field in fields if field not in (QUESTION, OPTIONS)]
+    if unknown_fields:
         raise DataError(
-            f"prompt {prompt!r}: unknown field {fields[0]}; the fields are {QUESTION} and {OPTIONS} (without which the "
+            f"prompt {prompt!r}: unknown field {unknown_fields[0]}; the fields are {QUESTION} and {OPTIONS} (without which the "
             "options follow the prompt)"
         )
     return prompt
@@ -225,10 +231,14 @@ def named_templates(
     if name == DATA:
         return replace(defaults, id=f"{DATA}, else {defaults.id}", of_data=True)
     if name == AS_PUBLISHED:
-        of_suites = {suite: named_templates(set_name) for suite, set_name in by_suite.items()}
-        ids = ", ".join(f"{suite} {templates.id}" for suite, templates in sorted(of_suites.items()))
+        templates_by_suite: dict[str, PromptTemplates] = {}
+        for suite in sorted(by_suite):
+            templates_by_suite[suite] = named_templates(by_suite[suite])
+        ids = ", ".join(
+            f"{suite} {templates.id}" for suite, templates in templates_by_suite.items()
+        )
         return replace(
-            defaults, id=f"{AS_PUBLISHED} ({ids}), else {defaults.id}", by_suite=of_suites
+            defaults, id=f"{AS_PUBLISHED} ({ids}), else {defaults.id}", by_suite=templates_by_suite
         )
     sets = registry.targets("templates")
     if name in sets:
@@ -248,7 +258,10 @@ def registered_templates(name: str) -> PromptTemplates:
 
 def declared_sets() -> list[str]:
     """Return the names of the sets of prompts that entries of the catalogue declare."""
-    return sorted({name for spec in entries().values() for name in spec.prompts})
+    names: set[str] = set()
+    for spec in entries().values():
+        names.update(spec.prompts)
+    return sorted(names)
 
 
 def declared_templates(name: str, sets: Mapping[str, PromptSet]) -> PromptTemplates:
@@ -261,17 +274,22 @@ def declared_templates(name: str, sets: Mapping[str, PromptSet]) -> PromptTempla
     Raises:
         DataError: A set of prompts is not valid.
     """
-    templates_by_benchmark = {
-        benchmark: _of_set(prompts, f"{benchmark}: [prompts.{name}]")
-        for benchmark, prompts in sets.items()
-    }
-    ids = {
-        benchmark: templates.id for benchmark, templates in sorted(templates_by_benchmark.items())
-    }
-    digest = hashlib.sha256(msgspec.json.encode(ids)).hexdigest()[:12]
+    templates_by_benchmark: dict[str, PromptTemplates] = {}
+    for benchmark, prompt_set in sets.items():
+        where = f"{benchmark}: [prompts.{name}]"
+        templates_by_benchmark[benchmark] = _templates_of_set(prompt_set, where)
+    digest = _digest_of_ids(templates_by_benchmark)
     return replace(
         default_templates(), id=f"{name} ({digest})", by_benchmark=templates_by_benchmark
     )
+
+
+def _digest_of_ids(templates_by_benchmark: Mapping[str, PromptTemplates]) -> str:
+    """Return 12 hexadecimal digits that identify the templates of some benchmarks."""
+    ids: dict[str, str] = {}
+    for benchmark, templates in sorted(templates_by_benchmark.items()):
+        ids[benchmark] = templates.id
+    return hashlib.sha256(msgspec.json.encode(ids)).hexdigest()[:12]
 
 
 def with_defaults_of(
@@ -291,25 +309,20 @@ def with_defaults_of(
         DataError: A set of prompts is not valid.
         UnknownNameError: There are no templates of a name that an entry gives.
     """
-    default_templates_by_benchmark = {
-        spec.name: _default_of(spec) for spec in specs if spec.templates
-    }
+    templates_by_benchmark: dict[str, PromptTemplates] = {}
+    for spec in specs:
+        if spec.templates:
+            templates_by_benchmark[spec.name] = _default_of(spec)
     for benchmark, prompt_set in published.items():
-        templates = _of_set(prompt_set, f"{benchmark}: prompts of [published]")
-        default_templates_by_benchmark[benchmark] = replace(templates, for_one_wording=True)
-    if not default_templates_by_benchmark:
+        templates = _templates_of_set(prompt_set, f"{benchmark}: prompts of [published]")
+        templates_by_benchmark[benchmark] = replace(templates, for_one_wording=True)
+    if not templates_by_benchmark:
         return defaults
-    text = msgspec.json.encode(
-        {
-            benchmark: templates.id
-            for benchmark, templates in sorted(default_templates_by_benchmark.items())
-        }
-    )
-    digest = hashlib.sha256(text).hexdigest()[:12]
+    digest = _digest_of_ids(templates_by_benchmark)
     return replace(
         defaults,
         id=f"of entries ({digest}), else {defaults.id}",
-        by_benchmark=default_templates_by_benchmark,
+        by_benchmark=templates_by_benchmark,
     )
 
 
@@ -334,11 +347,12 @@ def with_published_prompts(
 def _default_of(spec: BenchmarkSpec) -> PromptTemplates:
     """Return the templates that a benchmark's entry names: a set of prompts in the entry, or registered templates."""
     if spec.templates in spec.prompts:
-        return _of_set(spec.prompts[spec.templates], f"{spec.name}: [prompts.{spec.templates}]")
+        where = f"{spec.name}: [prompts.{spec.templates}]"
+        return _templates_of_set(spec.prompts[spec.templates], where)
     return registered_templates(spec.templates)
 
 
-def _of_set(prompt_set: PromptSet, where: str) -> PromptTemplates:
+def _templates_of_set(prompt_set: PromptSet, where: str) -> PromptTemplates:
     """Return the templates of an entry's set of prompts.
 
     Their id is a digest of the set, so that a run can be resumed only with the same prompts.
@@ -452,7 +466,15 @@ def parse_templates(text: str, where: str, base: PromptTemplates | None = None) 
 
 
 def _methods(content: Any, where: str) -> dict[Method, Instructions]:
-    """Return the instructions of a family by method. Raises DataError."""
+    """Return the instructions of a family of templates, by method.
+
+    Args:
+        content: The table of the family, which has a table for each method.
+        where: The file and the family without the closing bracket, such as `mine.toml: [choice`, for messages.
+
+    Raises:
+        DataError: It is not such a table.
+    """
     if not isinstance(content, dict):
         raise DataError(
             f"{where}] is not a table; a template file has [FAMILY.METHOD] with instructions = [...]"
@@ -460,10 +482,10 @@ def _methods(content: Any, where: str) -> dict[Method, Instructions]:
     for method in content:
         if method not in METHODS:
             raise DataError(f"{where}]: {registry.unknown_name('method', method, METHODS)}")
-    return {
-        method: converted(table, Instructions, f"{where}.{method}]")
-        for method, table in content.items()
-    }
+    instructions: dict[Method, Instructions] = {}
+    for method, table in content.items():
+        instructions[method] = converted(table, Instructions, f"{where}.{method}]")
+    return instructions
 
 
 def _check_layout(layout: Layout, where: str, *, has_words: bool = False) -> None:
@@ -474,23 +496,24 @@ def _check_layout(layout: Layout, where: str, *, has_words: bool = False) -> Non
         where: What declares it, for the message.
         has_words: Whether `{words}` is filled, too.
     """
-    none: set[str] = set()
-    words = {"words"} if has_words else none
-    forms = (  # name, text, placeholders that are filled, placeholders that must be there
-        ("label", layout.label, {"label"}, {"label"} if layout.label else none),
-        ("reply", layout.reply, {"label", "option"}, {"label"} if layout.label else {"option"}),
-        ("context", layout.context, {"context"}, none),
-        # The image may show the question, too.
-        (
-            "question",
-            layout.question,
-            {"question", "letters"} | words,
-            {"question"} if layout.option else none,
-        ),
-        ("option", layout.option, {"label", "option"}, {"option"} if layout.option else none),
-        ("open", layout.open, {"question", "capitalized"} | words, none),
-    )
-    for name, text, filled, needed in forms:
+    filled_in_questions = {"words"} if has_words else set()
+    filled = {
+        "label": {"label"},
+        "reply": {"label", "option"},
+        "context": {"context"},
+        "question": {"question", "letters"} | filled_in_questions,
+        "option": {"label", "option"},
+        "open": {"question", "capitalized"} | filled_in_questions,
+    }
+    needed = {
+        "label": {"label"} if layout.label else set(),
+        "reply": {"label"} if layout.label else {"option"},
+        # Without a text for options, the image shows them, and may show the question, too.
+        "question": {"question"} if layout.option else set(),
+        "option": {"option"} if layout.option else set(),
+    }
+    for name, filled_placeholders in filled.items():
+        text = getattr(layout, name)
         location = f"{where}: [layout] {name} = {text!r}"
         placeholders: set[str] = set()
         try:
@@ -499,9 +522,10 @@ def _check_layout(layout: Layout, where: str, *, has_words: bool = False) -> Non
                     placeholders.add(placeholder)
         except ValueError as error:
             raise DataError(f"{location}: {error}") from None
-        if not needed <= placeholders <= filled:
-            must = f"hold {{{min(needed)}}}, and " if needed else "hold "
-            raise DataError(f"{location} must {must}nothing but {sorted(filled)}")
+        needed_placeholders = needed.get(name, set())
+        if not needed_placeholders <= placeholders <= filled_placeholders:
+            must = f"hold {{{min(needed_placeholders)}}}, and " if needed_placeholders else "hold "
+            raise DataError(f"{location} must {must}nothing but {sorted(filled_placeholders)}")
 
 
 PLAIN = packaged_templates("snellen.protocols.prompts", "plain.toml")

@@ -24,7 +24,7 @@ from snellen.formats.delimited import LETTERS, TABLES, DelimitedTable, decode_ba
 from snellen.formats.listed_cells import listed
 from snellen.formats.locate import locate_file
 from snellen.formats.text_encoding import text_encoding
-from snellen.protocols.choice import FIRST
+from snellen.protocols.choice import FIRST_ROTATED_PREFIX
 from snellen.recognition.columns import PARTLY, name_score
 from snellen.recognition.tables import ANSWER_TAG, TAG
 from snellen.records import RowRef
@@ -259,9 +259,9 @@ def _file_notes(
         count_text = question_count_text(states["incomplete"])
         notes.append(f"{count_text} without all rotations, tagged rotations=incomplete")
     for state, count in sorted(states.items()):
-        if state.startswith(FIRST):
+        if state.startswith(FIRST_ROTATED_PREFIX):
             notes.append(
-                f"{question_count_text(count)} of which the first {state.removeprefix(FIRST)} options alone are turned, "
+                f"{question_count_text(count)} of which the first {state.removeprefix(FIRST_ROTATED_PREFIX)} options alone are turned, "
                 f"tagged rotations={state}"
             )
     if states["single-pass"]:
@@ -752,7 +752,7 @@ def _rotation_state(question: CircularGroup, grouped: bool) -> GroupState:
         return ""
     for first in range(count - 1, 1, -1):
         if orders == cyclic_orders(count, first):
-            return f"{FIRST}{first}"
+            return f"{FIRST_ROTATED_PREFIX}{first}"
     # In files with g_index, a question with a single row has options that must not be rotated.
     if grouped and len(question.rows) == 1:
         return "single-pass"
