@@ -63,7 +63,8 @@ def sample_answers(folder: Path) -> dict[str, list[Answer]]:
 def answers_at_hand(folder: Path) -> Mapping[Key, Answer] | None:
     """Return the answers like `open_answers`, or None if their file is not on this machine.
 
-    For example, the copy of the questions in the folder of a run has no answers.
+    For example, the copy of the questions in the folder of a run has no answers. An empty mapping means that the answers are
+    secret for everyone.
     """
     return open_answers(folder) if has_answers(folder) else None
 

@@ -49,10 +49,12 @@ def accuracy_of_parsed(predictions: Sequence[Prediction], answer: Answer) -> flo
 
 def without_unsure(predictions: Sequence[Prediction]) -> Passes:
     """Return the predictions, with each unsure reading replaced by a reply without an answer."""
-    return tuple(
-        replace(prediction, choice=None) if prediction.is_unsure else prediction
-        for prediction in predictions
-    )
+    replaced: list[Prediction] = []
+    for prediction in predictions:
+        if prediction.is_unsure:
+            prediction = replace(prediction, choice=None)
+        replaced.append(prediction)
+    return tuple(replaced)
 
 
 def accuracy_lower(predictions: Sequence[Prediction], answer: Answer) -> float:
@@ -83,15 +85,15 @@ def accuracy_doubt(predictions: Sequence[Prediction], answer: Answer) -> Reading
     """
     if not any(prediction.probabilities for prediction in predictions):
         return None
-    chances = [prediction.probability_of(answer.options) for prediction in predictions]
-    variances = [chance * (1 - chance) for chance in chances]
+    probabilities = [prediction.probability_of(answer.options) for prediction in predictions]
+    variances = [probability * (1 - probability) for probability in probabilities]
     correct_or_unsure = 0
     for prediction in predictions:
         if prediction.is_unsure or prediction.choice in answer.options:
             correct_or_unsure += 1
     n = len(predictions)
     return ReadingDoubt(
-        expected=math.fsum(chances) / n,
+        expected=math.fsum(probabilities) / n,
         variance=math.fsum(variances) / n**2,
         least=accuracy_lower(predictions, answer),
         most=correct_or_unsure / n,
@@ -135,9 +137,11 @@ def circular_of_parsed(
         reply that is missing or could not be read might still decide.
     """
     choices = {prediction.choice for prediction in predictions if prediction.choice is not None}
-    if len(choices) > 1 or not choices <= set(answer.options):
+    have_different_choices = len(choices) > 1
+    has_wrong_choice = not choices.issubset(answer.options)
+    if have_different_choices or has_wrong_choice:
         return 0.0
-    if not _all_parsed(predictions, rotations):
+    if not _are_all_parsed(predictions, rotations):
         return None
     return 1.0
 
@@ -173,7 +177,8 @@ def circular_upper(
 def circular_doubt(predictions: Sequence[Prediction], answer: Answer) -> ReadingDoubt | None:
     """Return how uncertain the verdict over all option orders is, if some replies could be read in more than one way.
 
-    A question counts as correct if the same correct option is chosen in every order.
+    A question counts as correct if the same correct option is chosen in every order. So its probability of being
+    correct is the sum, over the correct options, of the product of their probabilities in all orders.
 
     Args:
         predictions: The prediction for each order, with the probability of each reading.
@@ -184,18 +189,19 @@ def circular_doubt(predictions: Sequence[Prediction], answer: Answer) -> Reading
     """
     if not any(prediction.probabilities for prediction in predictions):
         return None
-    chance = 0.0
+    probability_correct = 0.0
     may_be_correct = False
     for option in answer.options:
-        chance += math.prod(prediction.probability_of((option,)) for prediction in predictions)
+        probabilities = [prediction.probability_of((option,)) for prediction in predictions]
+        probability_correct += math.prod(probabilities)
         if all(prediction.is_unsure or prediction.choice == option for prediction in predictions):
             may_be_correct = True
     is_sure = not any(prediction.is_unsure for prediction in predictions)
     choices = {prediction.choice for prediction in predictions}
     has_correct_choice = len(choices & set(answer.options)) == 1
     return ReadingDoubt(
-        expected=chance,
-        variance=chance * (1 - chance),
+        expected=probability_correct,
+        variance=probability_correct * (1 - probability_correct),
         least=float(is_sure and has_correct_choice),
         most=float(may_be_correct),
     )
@@ -209,7 +215,7 @@ def consistency(predictions: Sequence[Prediction], rotations: int) -> float | No
     """
     if settles(predictions):
         return 0.0
-    if not _all_parsed(predictions, rotations):
+    if not _are_all_parsed(predictions, rotations):
         return None
     return 1.0
 
@@ -224,7 +230,8 @@ def settles(predictions: Sequence[Prediction]) -> bool:
     return len(choices) > 1 or None in choices
 
 
-def _all_parsed(predictions: Sequence[Prediction], rotations: int) -> bool:
+def _are_all_parsed(predictions: Sequence[Prediction], rotations: int) -> bool:
+    """Return whether every rotation received a reply that names an option."""
     if len(predictions) != rotations:
         return False
     return all(prediction.choice is not None for prediction in predictions)
@@ -261,13 +268,15 @@ def legacy_instability(predictions: Sequence[Prediction]) -> float:
 
     A model that rambles differently each time is therefore less stable than one that repeats the same unreadable text.
     """
-    return _entropy(
-        prediction.unparsed_text if prediction.choice is None else prediction.choice
-        for prediction in predictions
-    )
+    kinds: list[object] = []
+    for prediction in predictions:
+        is_unparsed = prediction.choice is None
+        kinds.append(prediction.unparsed_text if is_unparsed else prediction.choice)
+    return _entropy(kinds)
 
 
 def _entropy(kinds: Iterable[object]) -> float:
+    """Return the entropy in nats of values, by how often each occurs."""
     counts = list(Counter(kinds).values())
     return _entropy_of_counts(counts)
 
@@ -342,11 +351,13 @@ def agreeing_pairs(predictions: Sequence[Prediction]) -> float:
 # --- declarations ----------------------------------------------------------------------------------------------------
 
 
-_CIRCULAR = {
+_REASONS_WITHOUT_ROTATIONS = {
     "likelihood": "likelihood does not show the options, so all rotations are one request",
     "": "no circular protocol in this run, or no questions that it applies to",
 }
-_PRESENTATIONS = {"": "needs several presentations of a question, e.g. instability?m=5"}
+_REASONS_WITHOUT_PRESENTATIONS = {
+    "": "needs several presentations of a question, e.g. instability?m=5"
+}
 
 
 def _accuracy_rows(name: str, title: str, absent: dict[str, str]) -> tuple[MetricRow, ...]:
@@ -389,7 +400,7 @@ def _entropy_row(name: str, **declared: Any) -> MetricRow:
         low=0.0,
         better="lower",
         scale="nats",
-        absent_reasons=_PRESENTATIONS,
+        absent_reasons=_REASONS_WITHOUT_PRESENTATIONS,
         **declared,
     )
 
@@ -400,7 +411,7 @@ ACCURACY = ChoiceMetric(
 )
 CIRCULAR_ACCURACY = ChoiceMetric(
     description="share of the questions that are answered correctly under every rotation; an unparsed reply counts as wrong",
-    rows=_accuracy_rows("circular_accuracy", "circular accuracy", _CIRCULAR),
+    rows=_accuracy_rows("circular_accuracy", "circular accuracy", _REASONS_WITHOUT_ROTATIONS),
 )
 CIRCULAR_DROP = ChoiceMetric(
     description="share of the questions that are answered correctly in the first rotation, but not in all",
@@ -410,13 +421,17 @@ CIRCULAR_DROP = ChoiceMetric(
             better="lower",
             unparsed="wrong",
             sliced=False,
-            absent_reasons=_CIRCULAR,
+            absent_reasons=_REASONS_WITHOUT_ROTATIONS,
         ),
     ),
 )
 CONSISTENCY = ChoiceMetric(
     description="share of the questions for which the replies to all rotations name the same option, correct or not",
-    rows=(share_row("consistency", unparsed="wrong", sliced=False, absent_reasons=_CIRCULAR),),
+    rows=(
+        share_row(
+            "consistency", unparsed="wrong", sliced=False, absent_reasons=_REASONS_WITHOUT_ROTATIONS
+        ),
+    ),
 )
 INSTABILITY = ChoiceMetric(
     description="entropy of the choices over presentations, in nats; unparsed replies count as one more choice",
@@ -495,15 +510,27 @@ CHOICE_METRICS = (
 )
 """Metrics of every question with options, in the order of the tables."""
 
-_REPEATED = {"": "needs the same question several times, e.g. repeat?k=5 at a temperature"}
+_REASONS_WITHOUT_REPETITIONS = {
+    "": "needs the same question several times, e.g. repeat?k=5 at a temperature"
+}
 
 REPEATS = ChoiceMetric(
     description="of questions asked several times: pass@k, right by majority vote, and pairs of replies that agree",
     rows=(
-        share_row("pass_at_k", "pass@k", unparsed="wrong", absent_reasons=_REPEATED),
-        share_row("majority_vote", "majority vote", unparsed="own kind", absent_reasons=_REPEATED),
         share_row(
-            "repeat_agreement", "agreement of replies", unparsed="wrong", absent_reasons=_REPEATED
+            "pass_at_k", "pass@k", unparsed="wrong", absent_reasons=_REASONS_WITHOUT_REPETITIONS
+        ),
+        share_row(
+            "majority_vote",
+            "majority vote",
+            unparsed="own kind",
+            absent_reasons=_REASONS_WITHOUT_REPETITIONS,
+        ),
+        share_row(
+            "repeat_agreement",
+            "agreement of replies",
+            unparsed="wrong",
+            absent_reasons=_REASONS_WITHOUT_REPETITIONS,
         ),
     ),
 )

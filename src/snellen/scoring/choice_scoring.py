@@ -73,6 +73,7 @@ def score_choice(question: AskedQuestion) -> Iterator[Score]:
 
 
 def _with_baseline(passes: Passes) -> Passes:
+    """Return the passes without those whose baseline request (the options without the image) failed."""
     return tuple(prediction for prediction in passes if has_baseline(prediction))
 
 
@@ -93,6 +94,7 @@ def _score_or_unanswered(
 
 
 def _hit_rate_score(question: AskedQuestion, passes: Passes) -> Score:
+    """Return the share of replies that name a label, or a score without a value if options were shown without labels."""
     if passes and not any(prediction.variant.labels for prediction in passes):
         return question.score("hit_rate", NO_LABELS, len(passes))
     return _score_or_unanswered(question, "hit_rate", hit_rate, passes)
@@ -195,7 +197,8 @@ def _circular_verdicts(question: AskedQuestion, answer: Answer, rotations: int) 
     headline_name, of_parsed_name, lower_name, upper_name = CIRCULAR_ACCURACY.names
     headline = _score_by_first_passes(with_missing_as_wrong, headline_name, verdict)
     if headline.value is not None:
-        doubt = circular_doubt(first_passes[: headline.steps], answer)
+        deciding_passes = first_passes[: headline.steps]
+        doubt = circular_doubt(deciding_passes, answer)
         headline = replace(headline, doubt=doubt)
     yield headline
     yield _score_by_first_passes(with_missing_as_wrong, of_parsed_name, verdict_of_parsed)
@@ -242,6 +245,7 @@ def _has_ended(question: AskedQuestion, passes: Passes) -> bool:
 
 
 def _why_incomplete(question: AskedQuestion) -> Unscored:
+    """Return why not all presentations of a question have a reply: one failed, or some were not sent yet."""
     if len(question.answered) < len(question.predictions):
         return why_unanswered(question)
     return NOT_ASKED

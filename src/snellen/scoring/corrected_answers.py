@@ -58,13 +58,13 @@ def corrected_answers(
     """
     if errata is None:
         return answers, ()
-    listed = {correction.question for correction in errata.corrections}
-    by_id = {sample.id: sample for sample in samples if sample.id in listed}
+    corrected_ids = {correction.question for correction in errata.corrections}
+    sample_by_id = {sample.id: sample for sample in samples if sample.id in corrected_ids}
     corrected: dict[Key, Answer] = {}
     applied: list[AppliedCorrection] = []
     for correction in errata.corrections:
         key = (correction.question, 0)
-        sample = by_id.get(correction.question)
+        sample = sample_by_id.get(correction.question)
         if sample is None or key not in answers:
             continue
         answer = answers[key]

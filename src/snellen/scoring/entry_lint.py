@@ -13,8 +13,8 @@ from snellen.metrics.declaration import DEFAULT_TEXT_METRICS, find_metric
 from snellen.records import Answer, Sample
 from snellen.scoring.grouped import GroupAccuracy
 
-LONGEST_SHORT_REPLY = 64
-"""Tokens. A benchmark that allows longer replies asks for free text."""
+MAX_TOKENS_OF_SHORT_REPLY = 64
+"""A benchmark that allows longer replies asks for free text."""
 LETTERS = frozenset("ABCDEFGHIJ")
 
 
@@ -35,7 +35,7 @@ def _whole_text_findings(spec: BenchmarkSpec) -> list[str]:
     Such a metric would not accept "It is a dog." for "dog". The result is an empty list if the questions have options,
     if replies are limited to a few tokens, or if the first metric does not compare whole texts.
     """
-    if spec.formulation != "text" or spec.max_new_tokens <= LONGEST_SHORT_REPLY:
+    if spec.formulation != "text" or spec.max_new_tokens <= MAX_TOKENS_OF_SHORT_REPLY:
         return []
     name = (spec.metrics or DEFAULT_TEXT_METRICS)[0]
     if not any(row.whole_text for row in find_metric(name).rows):

@@ -63,7 +63,7 @@ class GroupAccuracy(GroupedMetric, frozen=True, kw_only=True):
     def tallies(
         self, questions: Sequence[AskedQuestion], context: ScoringContext
     ) -> list[QuestionCounts]:
-        """Group the questions, such as by their image, and score each group: 1 if all its questions are answered correctly.
+        """Group the questions, such as by their image, and count for each group whether all its questions are right.
 
         Returns:
             One record for each group. It is stored under the first question of the group.
@@ -72,10 +72,10 @@ class GroupAccuracy(GroupedMetric, frozen=True, kw_only=True):
         for question in questions:
             groups[self._key(question, context.benchmark)].append(question)
 
-        right = right_answer_rule(context.benchmark)
+        is_right = right_answer_rule(context.benchmark)
         tallies: list[QuestionCounts] = []
         for members in groups.values():
-            rights = [rights_of(member, right) for member in members]
+            rights = [rights_of(member, is_right) for member in members]
             tallies.append(tally_of(members[0], context.metric, all_right(rights)))
         return tallies
 
@@ -86,7 +86,7 @@ class GroupAccuracy(GroupedMetric, frozen=True, kw_only=True):
         tag if the benchmark declares one for this kind of group.
         """
         if self.kind == "one":
-            return _id(question)
+            return _question_key(question)
         tag = spec.groups.get(self.kind, "")
         tag_value = question.sample.tags.get(tag, "")
         return question.sample.group, tag_value
@@ -98,7 +98,7 @@ Right = Callable[[AskedQuestion, Prediction], float]
 """Whether a reply to a question is right: 1 or 0. Raises DataError where the gold cannot be used."""
 
 
-def _id(question: AskedQuestion) -> Hashable:
+def _question_key(question: AskedQuestion) -> Hashable:
     return question.sample.id, question.number
 
 
@@ -113,11 +113,11 @@ def rights_of(question: AskedQuestion, right: Right) -> Rights:
         return why_unanswered(with_missing_as_wrong)
     if with_missing_as_wrong.answer is None:
         return HIDDEN_ANSWER
+    rights: dict[int, float] = {}
     try:
-        return {
-            prediction.variant.test: right(with_missing_as_wrong, prediction)
-            for prediction in with_missing_as_wrong.answered_unbiased
-        }
+        for prediction in with_missing_as_wrong.answered_unbiased:
+            rights[prediction.variant.test] = right(with_missing_as_wrong, prediction)
+        return rights
     except (MissingExtraError, DataError) as error:
         return Unscored("metric undefined", str(error))
 
@@ -129,14 +129,12 @@ def right_answer_rule(spec: BenchmarkSpec) -> Right:
     of the benchmark's first metric that can be computed for a single reply: at least 1, or 0 if lower values are better,
     as for an error rate. A benchmark without such a metric is judged by `exact_match`.
     """
-    metric = next(
-        (
-            metric
-            for metric in map(find_metric, spec.metrics)
-            if isinstance(metric, (ReplyMetric, CorpusCountMetric))
-        ),
-        find_metric("exact_match"),
-    )
+    metric = find_metric("exact_match")
+    for name in spec.metrics:
+        declared_metric = find_metric(name)
+        if isinstance(declared_metric, (ReplyMetric, CorpusCountMetric)):
+            metric = declared_metric
+            break
 
     def right(question: AskedQuestion, prediction: Prediction) -> float:
         """Return 1.0 if a prediction is correct, else 0.0.
@@ -177,6 +175,7 @@ def _value_of_one_reply(
 
 
 def _is_best_value(value: float, row: MetricRow) -> bool:
+    """Return whether a value is the best one of a metric: at least 1, or at most 0 if lower values are better."""
     return value <= 0 if row.better == "lower" else value >= 1
 
 
@@ -196,19 +195,22 @@ def all_right(members: Sequence[Rights]) -> Counts | Unscored:
         if isinstance(rights, Unscored):
             return rights
         answered.append(rights)
-    presentations = set.intersection(*map(set, answered))
+    presentations = set.intersection(*[set(rights) for rights in answered])
     if not presentations:
         return Unscored(
             "metric undefined", "no presentation has an answer to all questions of its group"
         )
-    return math.fsum(
-        math.prod(rights[presentation] for rights in answered) for presentation in presentations
-    ) / len(presentations), 1.0
+    are_all_right: list[float] = []
+    for presentation in presentations:
+        are_all_right.append(math.prod(rights[presentation] for rights in answered))
+    share_of_presentations = math.fsum(are_all_right) / len(presentations)
+    n_groups = 1.0
+    return share_of_presentations, n_groups
 
 
 def _share_of_groups(sums: Counts) -> tuple[float | None, ...]:
-    right, groups = sums
-    return (right / groups,)
+    n_right_groups, n_groups = sums
+    return (n_right_groups / n_groups,)
 
 
 def _group_accuracy(

@@ -138,6 +138,7 @@ def steps_in_order(exchanges: Iterable[Exchange]) -> list[Exchange]:
 
 
 def _step_number(exchange: Exchange) -> int:
+    """Return the number of a step, from 1; 0 for an exchange that is not a step."""
     step = exchange.request.variant.step
     return step.number if step else 0
 
@@ -256,7 +257,12 @@ def index_journals(
     uses = roles.uses(unanswered)
     n_asked = sum(use.answered + use.failed for use in uses)
     return JournalIndex(
-        journals, dict(positions_by_part), n_asked, n_reused, uses, requests.costs(unanswered)
+        journals=journals,
+        positions=dict(positions_by_part),
+        distinct_requests=n_asked,
+        reused=n_reused,
+        roles=uses,
+        requests=requests.costs(unanswered),
     )
 
 
@@ -295,7 +301,7 @@ class PartReader:
             StoreError: An exchange does not match its sample.
             DataError: Two different presentations have the same `Variant`.
         """
-        part = PartPredictions({}, {}, {}, {})
+        part = PartPredictions(predictions={}, uncertain_replies={}, costs={}, answered_steps={})
         multi_step_answers = MultiStepAnswers(self._protocols)
         shared = _SharedObjects()
         with JournalReader(self._journals) as journal:
@@ -349,9 +355,9 @@ class PartReader:
             question,
             request,
             exchange.response,
-            rules.extractor,
-            rules.rule,
-            self._baselines.scores_for(exchange),
+            extractor=rules.extractor,
+            rule=rules.rule,
+            baseline=self._baselines.scores_for(exchange),
         )
         if rules.keeps_replies and prediction.text is None and prediction.error is None:
             reply = split_thoughts(exchange.response.text or "").answer
@@ -447,21 +453,21 @@ def run_reading_stages(parts: Sequence[PartPredictions], stages: Sequence[NamedS
     predictions in `parts` are replaced in place.
     """
     for stage in stages:
-        entries: list[
-            tuple[PartPredictions, dict[Variant, Prediction], Variant, UnparsedReply]
-        ] = []
+        replies: list[UnparsedReply] = []
+        # For each of these replies, where its prediction is stored.
+        places: list[tuple[PartPredictions, dict[Variant, Prediction], Variant]] = []
         for part in parts:
             for prediction_by_variant in part.predictions.values():
                 # A presentation may have been answered twice: `id` finds the reply that counts.
                 for variant, prediction in prediction_by_variant.items():
                     reply = part.uncertain_replies.get(id(prediction))
                     if reply is not None and stage.takes(prediction):
-                        entries.append((part, prediction_by_variant, variant, reply))
+                        replies.append(reply)
+                        places.append((part, prediction_by_variant, variant))
 
-        replies = [reply for _, _, _, reply in entries]
         new_predictions = stage.read(replies)
-        for entry, new_prediction in zip(entries, new_predictions, strict=True):
-            part, prediction_by_variant, variant, reply = entry
+        for reply, place, new_prediction in zip(replies, places, new_predictions, strict=True):
+            part, prediction_by_variant, variant = place
             prediction_by_variant[variant] = new_prediction
             new_reply = replace(reply, prediction=new_prediction)
             part.uncertain_replies[id(new_prediction)] = new_reply
@@ -480,6 +486,5 @@ def predictions_in_order(
     def position(variant: Variant) -> tuple[int, bytes]:
         return variant.test, msgspec.json.encode(variant)
 
-    return tuple(
-        prediction_by_variant[variant] for variant in sorted(prediction_by_variant, key=position)
-    )
+    variants = sorted(prediction_by_variant, key=position)
+    return tuple(prediction_by_variant[variant] for variant in variants)

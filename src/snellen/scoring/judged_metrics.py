@@ -77,11 +77,13 @@ class JudgedMetric(Metric, frozen=True, kw_only=True):
         """Score the open questions by judge models. Questions without a reply are not sent to them."""
 
         def measure(measurable: Sequence[AskedQuestion]) -> Mapping[str, Sequence[Value]]:
-            if context.judges is None:
-                return {row: [NO_JUDGE] * len(measurable) for row in self.names}
-            return self.measure(measurable, context.judges)
+            if context.judges is not None:
+                return self.measure(measurable, context.judges)
+            without_judge = [NO_JUDGE] * len(measurable)
+            return dict.fromkeys(self.names, without_judge)
 
-        return MetricScores(score_open_questions(open_questions(questions), self.rows, measure))
+        scores = score_open_questions(open_questions(questions), self.rows, measure)
+        return MetricScores(scores)
 
     def measure(
         self, questions: Sequence[AskedQuestion], panel: JudgeEnsemble
@@ -140,23 +142,24 @@ class SummedMarks(SummedMetric, frozen=True, kw_only=True):
             ModelError, ErrorBudgetError, StoreError: As `JudgeEnsemble.verdicts`.
         """
         asked = open_questions(questions)
-        markable = [question for question in asked if self._without_marks(question) is None]
-        marked: Iterator[Counts | Unscored] = iter([NO_JUDGE] * len(markable))
+        markable = [question for question in asked if self._counts_without_marks(question) is None]
+        # The counts of each markable question, in their order.
+        counts_of_marks: Iterator[Counts | Unscored] = iter([NO_JUDGE] * len(markable))
         if context.judges is not None and markable:
             verdicts = verdicts_on_questions(
                 markable, context.judges, self.versions, self.scale, decimals=self.decimals
             )
-            marked = map(self.count, verdicts)
+            counts_of_marks = map(self.count, verdicts)
 
         tallies: list[QuestionCounts] = []
         for question in asked:
-            counts = self._without_marks(question)
+            counts = self._counts_without_marks(question)
             if counts is None:
-                counts = next(marked)
+                counts = next(counts_of_marks)
             tallies.append(tally_of(question.missing_as_wrong, context.metric, counts))
         return tallies
 
-    def _without_marks(self, question: AskedQuestion) -> Counts | Unscored | None:
+    def _counts_without_marks(self, question: AskedQuestion) -> Counts | Unscored | None:
         """Return what a question counts if no judge can mark it; None if it has a reply and an answer to show a judge.
 
         The result is the reason why the question has no counts or, if its reply will never be received,
@@ -234,9 +237,9 @@ def valid_marks(verdicts: list[list[Verdict]]) -> list[float]:
     """Return the valid marks of all presentations of a question."""
     marks: list[float] = []
     for verdicts_on_presentation in verdicts:
-        marks.extend(
-            verdict.value for verdict in verdicts_on_presentation if verdict.value is not None
-        )
+        for verdict in verdicts_on_presentation:
+            if verdict.value is not None:
+                marks.append(verdict.value)
     return marks
 
 
@@ -259,10 +262,13 @@ def grade_shares(grades: Mapping[str, int]) -> Reduce:
     def shares(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
         """Return the share of each grade among the replies without a tie, or why there is none."""
         majorities = [Verdict.majority(verdicts_on_reply) for verdicts_on_reply in verdicts]
-        decided = [majority.value for majority in majorities if majority.value is not None]
-        if not decided:
+        decided_grades = [majority.value for majority in majorities if majority.value is not None]
+        if not decided_grades:
             return Unscored("no verdict", majorities[0].outcome)
-        return {row: decided.count(grade) / len(decided) for row, grade in grades.items()}
+        share_by_row: dict[str, float] = {}
+        for row, grade in grades.items():
+            share_by_row[row] = decided_grades.count(grade) / len(decided_grades)
+        return share_by_row
 
     return shares
 

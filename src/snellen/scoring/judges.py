@@ -157,8 +157,12 @@ class JudgeEnsemble:
         """
         if not tasks:
             return []
-        verdicts_by_judge = [self._verdicts_of(judge, tasks, unsure) for judge in self._judges]
-        return [list(verdicts_on_task) for verdicts_on_task in zip(*verdicts_by_judge, strict=True)]
+        verdicts_by_task: list[list[Verdict]] = [[] for _ in tasks]
+        for judge in self._judges:
+            verdicts = self._verdicts_of(judge, tasks, unsure)
+            for verdicts_on_task, verdict in zip(verdicts_by_task, verdicts, strict=True):
+                verdicts_on_task.append(verdict)
+        return verdicts_by_task
 
     def _verdicts_of(self, judge: Judge, tasks: Sequence[JudgeTask], unsure: int) -> list[Verdict]:
         """Return the verdicts of one judge on some tasks, and record how much work it had.
@@ -169,9 +173,15 @@ class JudgeEnsemble:
         verdicts, calls = judge.ask(tasks, unsure)
         failures = [verdict for verdict in verdicts if verdict.failed]
         versions = dict.fromkeys(task.label for task in tasks)
-        self.uses.append(
-            JudgeUse(judge.name, ", ".join(versions), len(tasks), calls, len(failures), unsure)
+        use = JudgeUse(
+            judge=judge.name,
+            version=", ".join(versions),
+            replies=len(tasks),
+            calls=calls,
+            failed=len(failures),
+            unsure=unsure,
         )
+        self.uses.append(use)
         allowed = self.spec.failures
         if len(failures) > allowed * len(verdicts):
             first = failures[0]
@@ -185,7 +195,7 @@ class JudgeEnsemble:
             limit = for_caller(f"--judge-failures {allowed:g}", f"failures={allowed:g}")
             raised = for_caller("--judge-failures", "failures: judge=sn.JudgeSpec(failures=...)")
             raise ErrorBudgetError(
-                f"judge {judge.name} gave no verdict on {len(failures)} of {len(verdicts)} {_unit(tasks)} "
+                f"judge {judge.name} gave no verdict on {len(failures)} of {len(verdicts)} {_noun_for_tasks(tasks)} "
                 f"({first.outcome}: {first.detail!r}), more than {limit}; its replies are in "
                 f"{judge.folder}; {remedy}, use another judge, or raise {raised}"
             )
@@ -194,17 +204,19 @@ class JudgeEnsemble:
 
 def _count_replies(tasks: Sequence[JudgeTask]) -> int:
     """Return how many replies are judged. A judge may see each of them in several versions of its prompt."""
-    return len({(task.benchmark, task.sample_id, task.variant) for task in tasks})
+    replies = {(task.benchmark, task.sample_id, task.variant) for task in tasks}
+    return len(replies)
 
 
-def _unit(tasks: Sequence[JudgeTask]) -> str:
-    """Return what is counted: replies, or prompts if there are several for a reply."""
-    return "replies" if _count_replies(tasks) == len(tasks) else "prompts"
+def _noun_for_tasks(tasks: Sequence[JudgeTask]) -> str:
+    """Return what a number of tasks counts, as a word of a message: replies, or prompts if there are several for a reply."""
+    has_one_per_reply = _count_replies(tasks) == len(tasks)
+    return "replies" if has_one_per_reply else "prompts"
 
 
 def _describe_tasks(tasks: Sequence[JudgeTask]) -> str:
     """Return how much is judged, for people: `8 replies`, or `50 prompts (10 replies in 5 versions of the prompt)`."""
-    text = f"{len(tasks):,} {_unit(tasks)}"
+    text = f"{len(tasks):,} {_noun_for_tasks(tasks)}"
     n_replies = _count_replies(tasks)
     n_versions = len({task.label for task in tasks})
     if n_replies * n_versions == len(tasks) and n_versions > 1:
@@ -290,18 +302,19 @@ class Judge:
         if not waiting:
             return self._verdicts(tasks, responses), 0
 
-        usable = {key: reply for key, reply in responses.items() if key not in rejected}
-        self._announce_estimate(tasks, waiting, usable, unsure)
+        earlier = {key: reply for key, reply in responses.items() if key not in rejected}
+        self._announce_estimate(tasks, waiting, earlier, unsure)
         calls = self._send(waiting, rejected)
         responses = stored_verdicts(self.folder, failures=True)
         verdicts = self._verdicts(tasks, responses)
         failed = sum(verdict.failed for verdict in verdicts)
-        tokens = _describe_usage(reply for key, reply in responses.items() if key not in usable)
+        new_replies = [reply for key, reply in responses.items() if key not in earlier]
+        tokens = _describe_usage(new_replies)
         start_up_key = _start_up_request().key
-        was_tried = start_up_key in responses and start_up_key not in usable
+        was_tried = start_up_key in responses and start_up_key not in earlier
         trial = " after a trial call" if was_tried else ""
         self._announce(
-            f"judge {self.name}: {calls:,} calls made{trial}{tokens}, {failed:,} {_unit(tasks)} without a verdict"
+            f"judge {self.name}: {calls:,} calls made{trial}{tokens}, {failed:,} {_noun_for_tasks(tasks)} without a verdict"
         )
         return verdicts, calls
 
@@ -418,6 +431,7 @@ async def _send_async(
 
 
 def _verdict_folder(run: Path, judge: ModelIdentity) -> Path:
+    """Return the folder in a run for the verdicts of a judge, `judge-<name>-<digest of the judge>`."""
     identity = msgspec.json.encode(judge, order="sorted")
     digest = hashlib.blake2b(identity, digest_size=4).hexdigest()
     return run / f"judge-{slug(judge.name)[:60]}-{digest}"
@@ -436,6 +450,7 @@ def read_judge(folder: Path) -> JudgeIdentity:
 
 
 def _stated_before(folder: Path) -> dict[str, tuple[str, ...]]:
+    """Return what the judge's server stated about itself when it gave the verdicts in a folder; empty if not known."""
     with suppress(OSError, *JSON_FAULTS):
         return msgspec.json.decode(read_file(folder / JUDGE), type=JudgeIdentity).servers
     return {}
@@ -451,7 +466,7 @@ def _earlier_folder(run: Path, judge: ModelIdentity, model: str) -> Path | None:
     """
     earlier = earlier_fingerprints(judge.fingerprint)
     without_address = []
-    if _judged_before(run, model):
+    if _was_used_in_run(run, model):
         for fingerprint in (judge.fingerprint, *earlier):
             facts = {name: fact for name, fact in fingerprint.items() if name != ADDRESS}
             without_address.append(facts)
@@ -468,7 +483,7 @@ class _StoredJudge(Struct, frozen=True):
     judge: JudgeSpec
 
 
-def _judged_before(run: Path, judge: str) -> bool:
+def _was_used_in_run(run: Path, judge: str) -> bool:
     """Return whether an earlier scoring of a run used a judge model at this address.
 
     Earlier versions of Snellen did not store the address with the verdicts, but with the scoring.
@@ -500,6 +515,7 @@ def _start_up_check() -> JudgeMatching:
 
 
 def _start_up_request() -> Request:
+    """Return the request of the start-up check, the first one that a judge receives in a run."""
     [request, *_] = next(_start_up_check().start())
     return request
 
@@ -542,6 +558,7 @@ def stored_verdicts(folder: Path, *, failures: bool = False) -> dict[str, Respon
 
 
 def _verdict(task: JudgeTask, responses: Mapping[str, Response]) -> Verdict | None:
+    """Return the verdict to which responses (by request key) lead; None if one is missing."""
     return replay_verdict(task.start(), lambda request: responses.get(request.key))
 
 

@@ -55,6 +55,7 @@ from snellen.scoring.request_costs import RoleUse
 from snellen.scoring.run_ratings import RATINGS
 from snellen.scoring.run_scoring import rules_of, spec_by_rules
 from snellen.scoring.scored_run import (
+    RowKey,
     RunExtent,
     ScoredBenchmark,
     ScoredRun,
@@ -203,14 +204,18 @@ def scoring_settings(
 
 def scoring_folder(run: Path, name: str) -> Path:
     """Return the folder of the scoring of that name."""
-    return run / SCORINGS / name if name else run
+    if name == STANDARD:
+        return run
+    return run / SCORINGS / name
 
 
 def scoring_names(run: Path) -> list[str]:
     """Return the names of the stored scorings, the standard one first."""
     other_names = sorted(path.parent.name for path in run.glob(f"{SCORINGS}/*/{SCORING}"))
     has_standard = (run / SCORING).exists()
-    return [STANDARD, *other_names] if has_standard else other_names
+    if has_standard:
+        return [STANDARD, *other_names]
+    return other_names
 
 
 def kept_settings(run: Path, name: str) -> ScoringSettings:
@@ -271,12 +276,12 @@ def changed_since(run: Path, name: str) -> str:
         opened = [benchmark for _, benchmark in _benchmarks_with_answers(manifest, run)]
         changed = changed_answers(run, opened)
     else:
-        digests = _answers_digests(manifest, run)
-        changed = [
-            benchmark
-            for benchmark, digest in stored.answers.items()
-            if digests.get(benchmark, digest) != digest
-        ]
+        present_digests = _answers_digests(manifest, run)
+        changed = []
+        for benchmark, scored_digest in stored.answers.items():
+            # Answers that are not on this machine count as unchanged.
+            if present_digests.get(benchmark, scored_digest) != scored_digest:
+                changed.append(benchmark)
     return f"the answers of {', '.join(changed)} have changed" if changed else ""
 
 
@@ -304,7 +309,8 @@ def are_scored_differently(runs: Iterable[Path]) -> bool:
 
     The last scoring of a run is the one that `last_own_scoring` names.
     """
-    return len({_settings_and_code(run, last_own_scoring(run)) for run in runs}) > 1
+    distinct = {_settings_and_code(run, last_own_scoring(run)) for run in runs}
+    return len(distinct) > 1
 
 
 def shared_last_scoring(runs: Iterable[Path]) -> str:
@@ -325,11 +331,12 @@ def are_opened_differently(runs: Iterable[Path]) -> bool:
     Unlike `are_scored_differently`, it also considers scorings after which something has changed. Runs without a
     scoring are ignored.
     """
-    latest: set[tuple[str, tuple[tuple[str, str], ...]]] = set()
+    distinct: set[tuple[str, tuple[tuple[str, str], ...]]] = set()
     for run in runs:
-        for name in scorings_by_age(run)[-1:]:
-            latest.add(_settings_and_code(run, name))
-    return len(latest) > 1
+        names = scorings_by_age(run)
+        if names:
+            distinct.add(_settings_and_code(run, names[-1]))
+    return len(distinct) > 1
 
 
 def changed_code(runs: Iterable[tuple[Path, str]]) -> list[str]:
@@ -458,10 +465,11 @@ def _new_order(run: Path, name: str, is_asked_for: bool) -> int:
         with suppress(StoreError):  # a damaged file of another scoring
             path = scoring_folder(run, stored_name) / SCORING
             orders[stored_name] = _decoded(path, StoredScoring).order
-    own = orders.pop(name, 0)
+    present_order = orders.pop(name, 0)
     if not is_asked_for:
-        return own
-    return max(own, 1 + max(orders.values(), default=0))
+        return present_order
+    highest_of_others = max(orders.values(), default=0)
+    return max(present_order, highest_of_others + 1)
 
 
 def keep_scoring(
@@ -488,12 +496,19 @@ def keep_scoring(
     order = _new_order(scored.folder, settings.name, is_asked_for)
     # This file marks a scoring as complete, so it is removed first and written last.
     (folder / SCORING).unlink(missing_ok=True)
-    _write_lines(folder / PREDICTIONS, (benchmark.predictions for benchmark in scored.benchmarks))
-    _write_lines(
-        folder / SCORES,
-        (row for benchmark in scored.benchmarks for row in benchmark.score_rows.values()),
-    )
-    _write_lines(folder / COUNTS, (benchmark.tallies for benchmark in scored.benchmarks))
+    predictions: list[Collection[Struct]] = []
+    scores: list[Collection[Struct]] = []
+    tallies: list[Collection[Struct]] = []
+    n_corrected: dict[str, int] = {}
+    for benchmark in scored.benchmarks:
+        predictions.append(benchmark.predictions)
+        scores.extend(benchmark.score_rows.values())
+        tallies.append(benchmark.tallies)
+        if benchmark.n_corrected:
+            n_corrected[benchmark.spec.name] = benchmark.n_corrected
+    _write_lines(folder / PREDICTIONS, predictions)
+    _write_lines(folder / SCORES, scores)
+    _write_lines(folder / COUNTS, tallies)
     flat = [flat_row(row, is_kept=True) for row in rows]
     write_atomically(folder / RESULTS, json.dumps(flat, indent=1, ensure_ascii=False).encode())
     description = StoredScoring(
@@ -510,11 +525,7 @@ def keep_scoring(
         extent=scored.extent,
         counterpart=counterpart,
         errata=_used_errata(scored),
-        n_corrected={
-            benchmark.spec.name: benchmark.n_corrected
-            for benchmark in scored.benchmarks
-            if benchmark.n_corrected
-        },
+        n_corrected=n_corrected,
         own_rows=stored_rows_of(settings.scoring.metrics),
         answers=_answers_digests(read_manifest(scored.folder), scored.folder),
         code=dict(scored.code),
@@ -530,8 +541,12 @@ def _used_errata(scored: ScoredRun) -> tuple[Errata, ...]:
     if not scored.scoring.has_errata:
         return ()
     chosen = chosen_errata(scored.scoring.errata, scored.scoring.errata_files)
-    names = [benchmark.spec.name for benchmark in scored.benchmarks]
-    return tuple(chosen[name] for name in names if name in chosen)
+    used: list[Errata] = []
+    for benchmark in scored.benchmarks:
+        errata = chosen.get(benchmark.spec.name)
+        if errata is not None:
+            used.append(errata)
+    return tuple(used)
 
 
 def _write_lines(path: Path, record_groups: Iterable[Collection[Struct]]) -> None:
@@ -540,10 +555,11 @@ def _write_lines(path: Path, record_groups: Iterable[Collection[Struct]]) -> Non
     The file of counts is optional: without records it is removed.
     """
     nonempty_groups = [records for records in record_groups if len(records)]
-    if nonempty_groups or path.name != COUNTS:
-        write_atomically(path, chain.from_iterable(map(encoded_lines, nonempty_groups)))
-    else:
+    if not nonempty_groups and path.name == COUNTS:
         path.unlink(missing_ok=True)
+        return
+    lines_of_groups = map(encoded_lines, nonempty_groups)
+    write_atomically(path, chain.from_iterable(lines_of_groups))
 
 
 def is_scored_whole(run: Path) -> bool:
@@ -616,9 +632,9 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
             f"{run} has new replies or ratings since it was scored; score it again: snellen score {shell_word(run)}"
         )
     remember_rows(description.own_rows)
-    predictions = _stored(folder / PREDICTIONS, Prediction, _OfBenchmark)
-    tallies = _stored(folder / COUNTS, QuestionCounts, _OfBenchmark)
-    scores = _stored(folder / SCORES, Score, _OfRow)
+    predictions = _locate_records(folder / PREDICTIONS, Prediction, _OfBenchmark)
+    tallies = _locate_records(folder / COUNTS, QuestionCounts, _OfBenchmark)
+    scores = _locate_records(folder / SCORES, Score, _OfRow)
     convention = "as-published" if description.scoring.as_published else "standard"
     results = []
     for flat in _decoded(folder / RESULTS, list[dict[str, Any]]):
@@ -638,38 +654,38 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
         if use.name in errata_by_name and golds:
             errata = errata_by_name[use.name]
             golds, _ = corrected_answers(errata, opened.samples(use.selection), golds)
+        score_rows: dict[RowKey, StoredRecords[Score]] = {}
+        for row, row_scores in scores.items():
+            if row.benchmark == use.name:
+                score_rows[row.protocol, row.method, row.metric] = row_scores
         benchmarks.append(
             ScoredBenchmark(
-                spec_by_rules(opened.spec, rules),
-                with_answer_tags(opened.samples(use.selection), golds or {}),
-                predictions.get(key, ()),
-                {
-                    (row.protocol, row.method, row.metric): row_scores
-                    for row, row_scores in scores.items()
-                    if row.benchmark == use.name
-                },
-                golds or {},
-                tallies.get(key, ()),
-                rules,
-                description.scoring.metrics,
-                golds is None,
-                description.n_corrected.get(use.name, 0),
+                spec=spec_by_rules(opened.spec, rules),
+                samples=with_answer_tags(opened.samples(use.selection), golds or {}),
+                predictions=predictions.get(key, ()),
+                score_rows=score_rows,
+                answers=golds or {},
+                tallies=tallies.get(key, ()),
+                published=rules,
+                requested_metrics=description.scoring.metrics,
+                answers_missing=golds is None,
+                n_corrected=description.n_corrected.get(use.name, 0),
             )
         )
     counterpart = None
     if description.counterpart is not None:
         counterpart = load_scoring(run, description.counterpart)
     return ScoredRun(
-        run,
-        _noted_absence(manifest, benchmarks),
-        description.scoring,
-        description.reading_stages,
-        tuple(benchmarks),
-        description.distinct_requests,
-        description.reused,
-        description.judges,
-        description.roles,
-        description.extent,
+        folder=run,
+        manifest=_with_note_on_missing_answers(manifest, benchmarks),
+        scoring=description.scoring,
+        reading_stages=description.reading_stages,
+        benchmarks=tuple(benchmarks),
+        distinct_requests=description.distinct_requests,
+        reused=description.reused,
+        judges=description.judges,
+        roles=description.roles,
+        extent=description.extent,
         counterpart=counterpart,
         stored_rows=tuple(results),
         stored_in=folder,
@@ -677,10 +693,13 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
     )
 
 
-def _noted_absence(manifest: RunManifest, benchmarks: Sequence[ScoredBenchmark]) -> RunManifest:
+def _with_note_on_missing_answers(
+    manifest: RunManifest, benchmarks: Sequence[ScoredBenchmark]
+) -> RunManifest:
     """Add a note to the manifest if the answers of a benchmark are not available."""
-    absent = any(scored.answers_missing for scored in benchmarks)
-    return replace(manifest, notes=(*manifest.notes, GOLDS_ABSENT)) if absent else manifest
+    if not any(scored.answers_missing for scored in benchmarks):
+        return manifest
+    return replace(manifest, notes=(*manifest.notes, GOLDS_ABSENT))
 
 
 def find_scoring(run: Path, choice: str | None = None) -> str:
@@ -708,12 +727,11 @@ def find_scoring(run: Path, choice: str | None = None) -> str:
             return STANDARD
         raise StoreError(f"{run} has not been scored with standard settings; it has {listing}")
 
-    own_names = [name for name in names if name]
-    for matching in (
-        [name for name in own_names if name == choice],
-        [name for name in own_names if choice in _words_of(run, name)],
-        [name for name in own_names if name.startswith(choice)],
-    ):
+    own_names = [name for name in names if name != STANDARD]
+    by_whole_name = [name for name in own_names if name == choice]
+    by_setting = [name for name in own_names if choice in _words_of(run, name)]
+    by_beginning = [name for name in own_names if name.startswith(choice)]
+    for matching in (by_whole_name, by_setting, by_beginning):
         if len(matching) == 1:
             return matching[0]
         if matching:
@@ -770,7 +788,7 @@ class _OfRow(Struct, frozen=True, gc=False):
 KeyT = TypeVar("KeyT", _OfBenchmark, _OfRow)
 
 
-def _stored(
+def _locate_records(
     path: Path, record_type: type[RecordT], key_type: type[KeyT]
 ) -> dict[KeyT, StoredRecords[RecordT]]:
     """Note where the records of each key are in a file, without loading the records.

@@ -70,9 +70,9 @@ class Oracle(ShownByName):
         return responses
 
     def _answer(self, request: Request) -> Answer | None:
-        return self._answers.get(request.benchmark, {}).get(
-            (request.sample_id, request.variant.turn)
-        )
+        """Return the answer to the question of a request; None if it is hidden."""
+        answers = self._answers.get(request.benchmark, {})
+        return answers.get((request.sample_id, request.variant.turn))
 
     def _reply(self, request: Request) -> Response:
         """Return the correct reply to a request.
@@ -96,12 +96,11 @@ class Oracle(ShownByName):
     def _options_of(self, benchmark: str) -> dict[Key, tuple[str, ...]]:
         """Return the texts of the options of each question, reading the benchmark at the first call."""
         if benchmark not in self._options:
-            samples = Benchmark(self._folders[benchmark]).samples()
-            self._options[benchmark] = {
-                (sample.id, number): turn.options
-                for sample in samples
-                for number, turn in enumerate(sample.rounds)
-            }
+            options: dict[Key, tuple[str, ...]] = {}
+            for sample in Benchmark(self._folders[benchmark]).samples():
+                for number, turn in enumerate(sample.rounds):
+                    options[sample.id, number] = turn.options
+            self._options[benchmark] = options
         return self._options[benchmark]
 
 

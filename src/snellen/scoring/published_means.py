@@ -32,7 +32,7 @@ QUESTION_SCORE_METRIC = Metric(
     rows=(share_row(QUESTION_SCORE, "score over all questions", unparsed="wrong"),),
 )
 PUBLISHED_MEAN = "published_mean"
-_PER_PART = 3
+_SUMS_PER_PART = 3
 """Number of sums for each part of a published mean: of its scores, of its questions, and of its weight, which is added
 once for each question."""
 
@@ -46,8 +46,8 @@ def _mean_of_parts(sums: Counts) -> tuple[float | None, ...]:
     """
     weighted_total = 0.0
     total_weight = 0.0
-    for start in range(0, len(sums), _PER_PART):
-        score_sum, n_questions, weighted_count = sums[start : start + _PER_PART]
+    for start in range(0, len(sums), _SUMS_PER_PART):
+        score_sum, n_questions, weighted_count = sums[start : start + _SUMS_PER_PART]
         if n_questions:
             weight = weighted_count / n_questions
             weighted_total += weight * score_sum / n_questions
@@ -124,7 +124,10 @@ def headline_rule(spec: BenchmarkSpec, samples: Iterable[Sample]) -> HeadlineRul
 
 
 def _text_row(spec: BenchmarkSpec) -> str:
-    return find_metric((spec.metrics or DEFAULT_TEXT_METRICS)[0]).names[0]
+    """Return the name of the first row of the metric that scores open questions of a benchmark."""
+    metrics = spec.metrics or DEFAULT_TEXT_METRICS
+    first_metric = find_metric(metrics[0])
+    return first_metric.names[0]
 
 
 class HeadlineScores:
@@ -191,21 +194,21 @@ class HeadlineScores:
         for part_name, weight in self._rule.parts.items():
             score = by_part.get(part_name)
             if score is None or score.value is None:
-                counts += [0.0] * _PER_PART
+                counts += [0.0] * _SUMS_PER_PART
             else:
                 counts += [score.value, 1.0, weight]
         first: Score = next(iter(by_part.values()))
         has_value = any(score.value is not None for score in by_part.values())
         return QuestionCounts(
-            first.protocol,
-            first.method,
-            first.benchmark,
-            first.sample_id,
-            first.turn,
-            PUBLISHED_MEAN,
-            tuple(counts) if has_value else (),
-            first.reason,
-            first.detail,
+            protocol=first.protocol,
+            method=first.method,
+            benchmark=first.benchmark,
+            sample_id=first.sample_id,
+            turn=first.turn,
+            metric=PUBLISHED_MEAN,
+            counts=tuple(counts) if has_value else (),
+            reason=first.reason,
+            detail=first.detail,
         )
 
 

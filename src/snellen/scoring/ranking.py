@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from operator import mul
 from typing import ClassVar
 
 from snellen.errors import DataError
@@ -83,12 +82,12 @@ def ndcg(scores: Sequence[float], relevance: Sequence[float]) -> float:
         start = end
 
     ideal_order = sorted(relevance, reverse=True)
-    ideal_gain = sum(map(mul, ideal_order, discounts))
-    return gain / ideal_gain
+    ideal_gains = [value * discount for value, discount in zip(ideal_order, discounts, strict=True)]
+    return gain / sum(ideal_gains)
 
 
 def _check_scores(scores: Sequence[float]) -> None:
-    """Raise if a candidate has no score."""
+    """Raise DataError if there are no scores, or if one is not a number."""
     if not scores or any(math.isnan(score) for score in scores):
         raise DataError(
             f"ranking: {len(scores)} candidate scores, or some that are not numbers; score all candidates again"
@@ -132,7 +131,9 @@ class OptionRanking(Metric, frozen=True, kw_only=True):
             option is.
         """
         answer = question.answer or Answer(question.sample.id)
-        row_names = self.names if answer.relevance else self.names[:-1]
+        row_names = self.names
+        if not answer.relevance:
+            row_names = row_names[:-1]  # the last one is `ndcg`
         if not question.answered:
             return dict.fromkeys(row_names, why_unanswered(question))
         if not answer.options:
@@ -141,7 +142,8 @@ class OptionRanking(Metric, frozen=True, kw_only=True):
         ranks: list[float] = []
         try:
             for prediction in question.answered:
-                ranks.append(min(gold_rank(prediction.scores, gold) for gold in answer.options))
+                ranks_of_correct = [gold_rank(prediction.scores, gold) for gold in answer.options]
+                ranks.append(min(ranks_of_correct))
         except DataError as error:  # an option without a likelihood
             return dict.fromkeys(row_names, Unscored("metric undefined", str(error)))
 

@@ -152,15 +152,22 @@ class RatingStudy(Struct, frozen=True, forbid_unknown_fields=True):
         return range(self.lowest, self.highest + 1)
 
     def dimension(self, name: str) -> RatingDimension:
-        return next(dimension for dimension in self.dimensions if dimension.name == name)
+        """Return the dimension of a name. Raises KeyError if there is none."""
+        by_name = {dimension.name: dimension for dimension in self.dimensions}
+        return by_name[name]
 
     def oriented(self, dimension: str, value: int) -> int:
-        """The value turned so that high is good: lowest + highest - value where low is good, 6 - value from 1 to 5."""
-        return (
-            value
-            if self.dimension(dimension).better == "higher"
-            else self.lowest + self.highest - value
-        )
+        """Return a rating on a scale where high is good.
+
+        If low is good in the dimension, the scale is reversed: on a scale from 1 to 5, 2 becomes 4.
+
+        Args:
+            dimension: The name of the dimension.
+            value: The rating.
+        """
+        if self.dimension(dimension).better == "higher":
+            return value
+        return self.lowest + self.highest - value
 
 
 def _fault(study: RatingStudy) -> str:

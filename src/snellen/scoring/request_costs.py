@@ -68,16 +68,17 @@ class UnansweredRequests:
 
     def add_failure(self, exchange: Exchange | StoredExchange) -> None:
         """Count a request that failed, which a later one may still answer."""
-        request, error = exchange.request, exchange.response.error
+        request = exchange.request
+        error = exchange.response.error
         presentation = presentation_identity(exchange.protocol, request)
         identity = request_identity(request, self._by_sample)
         self._failed.add(identity)
         self._waiting[presentation] = UnansweredRequest(
-            identity,
-            request.role,
-            request.benchmark,
-            exchange.protocol,
-            error.kind if error else "",
+            identity=identity,
+            role=request.role,
+            benchmark=request.benchmark,
+            protocol=exchange.protocol,
+            kind=error.kind if error else "",
         )
 
     def add_reply(self, exchange: StoredExchange) -> None:
@@ -97,8 +98,11 @@ class UnansweredRequests:
 
     def answered_elsewhere_by_role(self) -> Counter[str]:
         """Return, for each role, how many of the requests of `by_role` were answered for another presentation."""
-        identities = self._by_identity()
-        return Counter(identities[identity].role for identity in identities.keys() & self._answered)
+        counts: Counter[str] = Counter()
+        for identity, request in self._by_identity().items():
+            if identity in self._answered:
+                counts[request.role] += 1
+        return counts
 
     def by_kind(self) -> Counter[str]:
         """Return the number of requests without a reply for each kind of failure."""
@@ -115,6 +119,7 @@ class UnansweredRequests:
         return Counter((benchmark, protocol) for benchmark, protocol, _ in distinct)
 
     def _by_identity(self) -> dict[bytes, UnansweredRequest]:
+        """Return the requests without a reply by their identity, so that equal requests count once."""
         return {request.identity: request for request in self._waiting.values()}
 
 
@@ -168,14 +173,14 @@ def percentiles(values: Sequence[float]) -> tuple[float, ...]:
     The nearest-rank method is used: a percentile of 90 is the smallest value that is at least as large as 90% of the
     values.
     """
-    ordered = sorted(values)
-    found: list[float] = []
-    if not ordered:
+    if not values:
         return ()
+    ordered = sorted(values)
+    results: list[float] = []
     for percentage in PERCENTILES:
         rank = -(-len(ordered) * percentage // 100)  # the quotient, rounded up
-        found.append(ordered[rank - 1])
-    return tuple(found)
+        results.append(ordered[rank - 1])
+    return tuple(results)
 
 
 class CostTally:
@@ -198,13 +203,15 @@ class CostTally:
         responses = self._responses
         n_failed = unanswered.by_benchmark_and_protocol()
         costs = []
-        for benchmark_and_protocol in dict.fromkeys((*responses.answered, *n_failed)):
+        for key in dict.fromkeys((*responses.answered, *n_failed)):
+            benchmark, protocol = key
             cost = RequestCost(
-                *benchmark_and_protocol,
-                responses.answered[benchmark_and_protocol],
-                n_failed[benchmark_and_protocol],
-                responses.usage(benchmark_and_protocol),
-                percentiles(self._seconds.get(benchmark_and_protocol, ())),
+                benchmark=benchmark,
+                protocol=protocol,
+                answered=responses.answered[key],
+                failed=n_failed[key],
+                usage=responses.usage(key),
+                seconds=percentiles(self._seconds.get(key, ())),
             )
             costs.append(cost)
         return tuple(costs)
@@ -236,7 +243,8 @@ class UsageTally(Generic[KeyT]):
 
     def usage(self, key: KeyT) -> Usage | None:
         """Return the tokens of the answered requests of a key; None if any response lacks a token count."""
-        return self._usages.get(key) if self.answered[key] == self._counted[key] else None
+        are_all_counted = self.answered[key] == self._counted[key]
+        return self._usages.get(key) if are_all_counted else None
 
 
 def sum_usage(responses: Iterable[Response]) -> Usage | None:
@@ -247,9 +255,10 @@ def sum_usage(responses: Iterable[Response]) -> Usage | None:
 
 def plus(first: Usage, second: Usage) -> Usage:
     """Add two usages field by field. A field is None if it is None in both."""
-    return Usage(
-        *(_sum(getattr(first, name), getattr(second, name)) for name in Usage.__struct_fields__)
-    )
+    sums: dict[str, int | None] = {}
+    for name in Usage.__struct_fields__:
+        sums[name] = _sum(getattr(first, name), getattr(second, name))
+    return Usage(**sums)
 
 
 def _sum(first: int | None, second: int | None) -> int | None:
@@ -352,7 +361,14 @@ class RoleTally:
         for role, model in self._models.items():
             n_answered = self._responses.answered[role] - answered_elsewhere[role]
             usage = self._responses.usage(role)
-            use = RoleUse(role, model, n_answered, failed[role], usage, self._cached[role])
+            use = RoleUse(
+                role=role,
+                model=model,
+                answered=n_answered,
+                failed=failed[role],
+                usage=usage,
+                from_cache=self._cached[role],
+            )
             uses.append(use)
         return tuple(uses)
 
@@ -378,9 +394,12 @@ def multi_step_cost(steps: Sequence[Exchange]) -> MultiStepCost:
     Returns:
         The number of rounds, of requests, and of tokens (None if not all responses report their tokens).
     """
-    n_rounds = max(
-        exchange.request.variant.step.round for exchange in steps if exchange.request.variant.step
-    )
+    rounds: list[int] = []
+    for exchange in steps:
+        step = exchange.request.variant.step
+        if step is not None:
+            rounds.append(step.round)
+    n_rounds = max(rounds)
     usage = sum_usage(exchange.response for exchange in steps)
     all_report_tokens = all(exchange.response.usage for exchange in steps)
     tokens = None

@@ -85,20 +85,18 @@ def reopened(benchmark: Benchmark, name: str, reopen: Reopened) -> BenchmarkSpec
         >>> reopened(open_benchmark("eyechart/colour"), "colour-anew", "distractors").source.reader
         'built'
     """
-    sizes = Counter(
-        len(turn.options)
-        for sample in benchmark.samples()
-        for turn in sample.rounds
-        if turn.options
-    )
-    if not sizes:
+    numbers_of_options: Counter[int] = Counter()
+    for sample in benchmark.samples():
+        for turn in sample.rounds:
+            if turn.options:
+                numbers_of_options[len(turn.options)] += 1
+    if not numbers_of_options:
         raise DataError(
             f"{benchmark.name} has no multiple-choice questions; there are no options to regenerate"
         )
     params = {"of": benchmark.name, "version": benchmark.manifest.version, "reopen": reopen}
-    source = SourceSpec(
-        "built", params, drawn_with=benchmark.spec.draw, options=sizes.most_common(1)[0][0]
-    )
+    [(usual_number, _)] = numbers_of_options.most_common(1)
+    source = SourceSpec("built", params, drawn_with=benchmark.spec.draw, options=usual_number)
     return replace(
         benchmark.spec,
         name=name,
@@ -199,17 +197,16 @@ def read(params: dict[str, Any], source: Path | None) -> Iterator[Draft]:
             f"{source} is {benchmark.name} version {benchmark.manifest.version}, not {settings.of} version {settings.version}; "
             "draw again with `snellen sample`"
         )
-    answers, origins = open_answers(source), benchmark.origins()
+    answers = open_answers(source)
+    origins = benchmark.origins()
     histories = benchmark.histories() if (source / HISTORY).exists() else {}
     pools = _answer_pools(benchmark, answers) if settings.reopen else {}
     for sample in _chosen_samples(benchmark, settings.samples):
         draft = _draft(sample, benchmark, answers, origins.get(sample.id))
         if settings.reopen:
             own_first = settings.reopen == "options"
-            draft = replace(
-                draft,
-                rounds=tuple(_reopen(turn, pools, own_first=own_first) for turn in draft.rounds),
-            )
+            rounds = [_reopen(turn, pools, own_first=own_first) for turn in draft.rounds]
+            draft = replace(draft, rounds=tuple(rounds))
         yield replace(
             draft,
             replies=histories.get(sample.id, ()),

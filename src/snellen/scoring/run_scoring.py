@@ -116,10 +116,10 @@ def score_run(
     check_scoring(spec, judged=panel is not None)
     manifest = read_manifest(folder)
     spool = RecordSpool(None if is_read_only(folder) else folder)
-    scorables = [
-        _scorable(use, folder, manifest, spec, is_hidden=use.name in hidden)
-        for use in manifest.benchmarks
-    ]
+    scorables: list[_Scorable] = []
+    for use in manifest.benchmarks:
+        is_hidden = use.name in hidden
+        scorables.append(_open_for_scoring(use, folder, manifest, spec, is_hidden=is_hidden))
     code = code_digests(
         chain.from_iterable(_metrics_of(scorable.spec, spec.metrics) for scorable in scorables),
         (scorable.reading.extractor for scorable in scorables),
@@ -133,15 +133,19 @@ def score_run(
     for scorable in scorables:
         size = _part_size(scorable, spec.metrics, samples_at_once, panel)
         sizes[scorable.name] = size
-        part_numbers[scorable.name] = {
-            key: position // size for position, key in enumerate(scorable.samples)
-        }
+        part_of_sample: dict[str, int] = {}
+        for position, sample_id in enumerate(scorable.samples):
+            part_of_sample[sample_id] = position // size
+        part_numbers[scorable.name] = part_of_sample
     journal_index = index_journals(folder, manifest, part_numbers)
     reader = PartReader(folder, manifest, journal_index.journals)
     benchmarks = {scorable.name: _ScoredParts(spool) for scorable in scorables}
     all_parts = _parts(scorables, sizes)
-    # Judges are asked about the replies of all benchmarks at once.
-    for parts in [list(all_parts)] if panel else ([part] for part in all_parts):
+    # Judges are asked about the replies of all benchmarks at once. Otherwise each part is scored by itself.
+    groups_of_parts: Iterable[list[_SamplePart]] = ([part] for part in all_parts)
+    if panel:
+        groups_of_parts = [list(all_parts)]
+    for parts in groups_of_parts:
         predictions_of_parts = []
         for part in parts:
             positions = journal_index.positions.get((part.scorable.name, part.number), ())
@@ -163,16 +167,20 @@ def score_run(
     extent = RunExtent()
     for scored in benchmarks.values():
         extent = extent.plus(scored.extent)
+    scored_benchmarks: list[ScoredBenchmark] = []
+    for scorable in scorables:
+        parts_of_benchmark = benchmarks[scorable.name]
+        scored_benchmarks.append(parts_of_benchmark.combine(scorable, spec.metrics))
     return ScoredRun(
-        folder,
-        manifest,
-        spec,
-        tuple(stage.name for stage in stages),
-        tuple(benchmarks[scorable.name].combine(scorable, spec.metrics) for scorable in scorables),
-        journal_index.distinct_requests,
-        journal_index.reused,
-        tuple(panel.uses) if panel else (),
-        journal_index.roles,
+        folder=folder,
+        manifest=manifest,
+        scoring=spec,
+        reading_stages=tuple(stage.name for stage in stages),
+        benchmarks=tuple(scored_benchmarks),
+        distinct_requests=journal_index.distinct_requests,
+        reused=journal_index.reused,
+        judges=tuple(panel.uses) if panel else (),
+        roles=journal_index.roles,
         costs=journal_index.requests,
         extent=extent,
         code=code,
@@ -231,7 +239,7 @@ def check_scoring_of(spec: BenchmarkSpec, scoring: ScoringSpec) -> None:
     if rules is not None:
         headlines += [rules.headline, *rules.instead.values()]
     try:
-        find_extractor(_reading(spec, scoring, rules).extractor)
+        find_extractor(_reading_rules(spec, scoring, rules).extractor)
         for name in _metrics_of(spec_by_rules(spec, rules), scoring.metrics):
             try:
                 find_metric(name)
@@ -287,7 +295,9 @@ def rules_of(spec: BenchmarkSpec, scoring: ScoringSpec) -> AsPublished | None:
     return replace(rules, extractor=extractor)
 
 
-def _reading(spec: BenchmarkSpec, scoring: ScoringSpec, rules: AsPublished | None) -> ReadingRules:
+def _reading_rules(
+    spec: BenchmarkSpec, scoring: ScoringSpec, rules: AsPublished | None
+) -> ReadingRules:
     """Return how replies to a benchmark are read: by which extractor, and by which rule from likelihoods.
 
     Args:
@@ -308,10 +318,12 @@ def _judge_prompts(
     """Return the name of the judge prompt for each benchmark: that of the published rules, or else of the panel."""
     if panel is None:
         return {}
-    return {
-        name: (rule.judge_prompt if rule else "") or panel.spec.prompt
-        for name, rule in rules.items()
-    }
+    prompts: dict[str, str] = {}
+    for name, published_rules in rules.items():
+        prompts[name] = panel.spec.prompt
+        if published_rules is not None and published_rules.judge_prompt:
+            prompts[name] = published_rules.judge_prompt
+    return prompts
 
 
 def spec_by_rules(spec: BenchmarkSpec, rules: AsPublished | None) -> BenchmarkSpec:
@@ -353,7 +365,7 @@ class _Scorable(Struct, frozen=True):
         return self.spec.name
 
 
-def _scorable(
+def _open_for_scoring(
     use: BenchmarkUse, folder: Path, manifest: RunManifest, scoring: ScoringSpec, *, is_hidden: bool
 ) -> _Scorable:
     """Open a benchmark of a run for scoring: its samples, its correct answers, and its scoring rules.
@@ -378,18 +390,19 @@ def _scorable(
     needs_replies = any(
         find_metric(name).needs_replies for name in _metrics_of(spec, scoring.metrics)
     )
-    reading = replace(_reading(opened.spec, scoring, rules), keeps_replies=needs_replies)
+    reading = replace(_reading_rules(opened.spec, scoring, rules), keeps_replies=needs_replies)
     samples = with_answer_tags(opened.samples(use.selection), answers)
+    labels = use.protocols or manifest.protocols
     return _Scorable(
-        spec,
-        rules,
-        reading,
-        tuple(parse_protocol(text) for text in use.protocols or manifest.protocols),
-        samples,
-        answers,
-        read_run_ratings(folder),
-        headline_rule(spec, samples.values()),
-        n_corrected,
+        spec=spec,
+        rules=rules,
+        reading=reading,
+        protocols=tuple(parse_protocol(label) for label in labels),
+        samples=samples,
+        answers=answers,
+        ratings=read_run_ratings(folder),
+        headline=headline_rule(spec, samples.values()),
+        n_corrected=n_corrected,
     )
 
 
@@ -420,7 +433,9 @@ def _part_size(
 
 def _metrics_of(spec: BenchmarkSpec, metrics: Sequence[str]) -> list[str]:
     """Return the names of the metrics of a benchmark: those of its entry, or else the default ones, then `metrics`."""
-    return list(dict.fromkeys((*(spec.metrics or DEFAULT_TEXT_METRICS), *metrics)))
+    metrics_of_entry = spec.metrics or DEFAULT_TEXT_METRICS
+    without_duplicates = dict.fromkeys((*metrics_of_entry, *metrics))
+    return list(without_duplicates)
 
 
 def _parts(scorables: Sequence[_Scorable], sizes: Mapping[str, int]) -> Iterator[_SamplePart]:
@@ -486,14 +501,14 @@ class _ScoredParts:
         for row_key, line_ranges in ranges_by_row.items():
             score_rows[row_key] = StoredRecords(file, Score, line_ranges)
         return ScoredBenchmark(
-            scorable.spec,
-            scorable.samples,
-            StoredRecords(file, Prediction, self._predictions),
-            score_rows,
-            scorable.answers,
-            StoredRecords(file, QuestionCounts, tally_ranges),
-            scorable.rules,
-            requested,
+            spec=scorable.spec,
+            samples=scorable.samples,
+            predictions=StoredRecords(file, Prediction, self._predictions),
+            score_rows=score_rows,
+            answers=scorable.answers,
+            tallies=StoredRecords(file, QuestionCounts, tally_ranges),
+            published=scorable.rules,
+            requested_metrics=requested,
             n_corrected=scorable.n_corrected,
         )
 
@@ -523,15 +538,17 @@ def _score_part(
                 continue
             for turn in range(len(sample.rounds)):
                 key = (protocol.label, sample.id, turn)
-                row = part_predictions.answered_steps.get(key)
+                answered_before = part_predictions.answered_steps.get(key)
+                if answered_before is None:
+                    answered_before = _answered_rounds_before(predictions, protocol, sample, turn)
                 question = AskedQuestion(
-                    protocol,
-                    sample,
-                    turn,
-                    scorable.answers.get((sample.id, turn)),
-                    predictions_in_order(predictions.get(key, {})),
-                    row or _answered_rounds_before(predictions, protocol, sample, turn),
-                    final,
+                    protocol=protocol,
+                    sample=sample,
+                    number=turn,
+                    answer=scorable.answers.get((sample.id, turn)),
+                    predictions=predictions_in_order(predictions.get(key, {})),
+                    before=answered_before,
+                    final=final,
                 )
                 questions.append(question)
 
@@ -560,7 +577,7 @@ def _score_part(
 def _answered_rounds_before(
     predictions: PredictionsByQuestion, protocol: Protocol, sample: Sample, turn: int
 ) -> AnswerSequence:
-    """Return how many rounds of a dialogue were answered before a round, and whether the dialogue ended before it.
+    """Return how many rounds of a dialogue were answered before a round, and whether it broke off before that round.
 
     Args:
         predictions: The predictions of all questions.
@@ -571,8 +588,10 @@ def _answered_rounds_before(
     n_asked = 0
     while n_asked <= turn and (protocol.label, sample.id, n_asked) in predictions:
         n_asked += 1
-    if 0 < n_asked <= turn:
-        return AnswerSequence(n_asked - 1, broken=True)
+    was_broken_off = 0 < n_asked <= turn
+    if was_broken_off:
+        n_answered = n_asked - 1  # the dialogue was broken off because the last request failed
+        return AnswerSequence(n_answered, broken=True)
     return AnswerSequence(turn)
 
 

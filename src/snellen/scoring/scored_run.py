@@ -86,9 +86,9 @@ class RunExtent(Struct, frozen=True):
     def plus(self, other: RunExtent) -> RunExtent:
         """Return the summed counts, without `wanting` and `undecided`."""
         return RunExtent(
-            self.questions + other.questions,
-            self.begun + other.begun,
-            self.finished + other.finished,
+            questions=self.questions + other.questions,
+            begun=self.begun + other.begun,
+            finished=self.finished + other.finished,
         )
 
 
@@ -115,8 +115,9 @@ def extent_of(questions: Sequence[AskedQuestion]) -> RunExtent:
 
 
 def _is_begun(question: AskedQuestion) -> bool:
-    in_steps = question.declaration.conclude is not None and question.before != AT_ONCE
-    return in_steps or len(question.predictions) > 0
+    """Return whether a question has a prediction or, in a protocol of several steps, at least one step."""
+    has_steps = question.declaration.conclude is not None and question.before != AT_ONCE
+    return has_steps or len(question.predictions) > 0
 
 
 def _is_finished(question: AskedQuestion) -> bool:
@@ -193,7 +194,10 @@ class ScoredBenchmark(Struct, frozen=True, dict=True):
     @property
     def n_with_options(self) -> int:
         """Number of its questions that have options."""
-        return sum(bool(turn.options) for sample in self.samples.values() for turn in sample.rounds)
+        count = 0
+        for sample in self.samples.values():
+            count += sum(bool(turn.options) for turn in sample.rounds)
+        return count
 
     @property
     def labels_shown(self) -> frozenset[tuple[str, ...]]:
@@ -393,28 +397,30 @@ def run_labels(runs: Sequence[ScoredRun]) -> list[str]:
         >>> run_labels(results.runs)
         ['snellen:oracle']
     """
-    models = [model_label(run.manifest) for run in runs]
-    n_by_model: Counter[tuple[str, str]] = Counter()
-    n_by_folder: Counter[tuple[str, str, str]] = Counter()
-    for model, run in zip(models, runs, strict=True):
-        n_by_model[model, run.convention] += 1
-        n_by_folder[model, run.convention, run.folder.name] += 1
-    is_mixed = len({run.convention for run in runs}) > 1
+
+    n_runs_of_model: Counter[tuple[str, str]] = Counter()
+    n_runs_in_folders_of_name: Counter[tuple[str, str, str]] = Counter()
+    for run in runs:
+        model = model_label(run.manifest)
+        n_runs_of_model[model, run.convention] += 1
+        n_runs_in_folders_of_name[model, run.convention, run.folder.name] += 1
+    has_both_conventions = len({run.convention for run in runs}) > 1
 
     labels: list[str] = []
-    for model, run in zip(models, runs, strict=True):
+    for run in runs:
+        model = model_label(run.manifest)
         label = model
-        if n_by_model[model, run.convention] > 1:
-            is_unique = n_by_folder[model, run.convention, run.folder.name] == 1
-            label += f" ({run.folder.name if is_unique else run.folder})"
-        if is_mixed and run.convention != "standard":
+        if n_runs_of_model[model, run.convention] > 1:
+            is_unique = n_runs_in_folders_of_name[model, run.convention, run.folder.name] == 1
+            label += f" ({run.folder.name})" if is_unique else f" ({run.folder})"
+        if has_both_conventions and run.convention != "standard":
             label += " as published"
         labels.append(label)
     return labels
 
 
-_ESTIMATE = frozenset(Estimate.__struct_fields__)
-FIRST = ("model", "benchmark", "metric", "value", "low", "high", "n", "protocol")
+_ESTIMATE_FIELDS = frozenset(Estimate.__struct_fields__)
+FIRST_COLUMNS = ("model", "benchmark", "metric", "value", "low", "high", "n", "protocol")
 """First columns of a data frame, so that a shortened print shows the numbers."""
 
 
@@ -435,7 +441,7 @@ def flat_row(row: Result, *, is_kept: bool = False) -> dict[str, Any]:
     del fields["estimate"]
     if not is_kept:
         fields["stderr"] = row.stderr
-    names_in_order = dict.fromkeys((*FIRST, *fields))
+    names_in_order = dict.fromkeys((*FIRST_COLUMNS, *fields))
     return {name: fields[name] for name in names_in_order}
 
 
@@ -444,7 +450,7 @@ def result_of_flat(flat: Mapping[str, Any]) -> Result:
     row: dict[str, Any] = {}
     estimate: dict[str, Any] = {}
     for name, value in flat.items():
-        if name in _ESTIMATE:
+        if name in _ESTIMATE_FIELDS:
             estimate[name] = value
         else:
             row[name] = value
@@ -455,8 +461,8 @@ def result_of_flat(flat: Mapping[str, Any]) -> Result:
 # --- replies that the length limit ended before they answered, or that say nothing ------------------------------------
 
 
-NOTEWORTHY = 0.01
-"""Share of replies that reached the length limit above which a sentence reports them."""
+NOTEWORTHY_SHARE = 0.01
+"""If more than this share of replies reached the length limit, a sentence reports them."""
 
 
 def cut_reply_sentences(scored: ScoredRun) -> Iterator[str]:
@@ -477,7 +483,7 @@ def cut_reply_sentences(scored: ScoredRun) -> Iterator[str]:
             f"another {setting('name')})"
         )
     n_cut = n_by_reason["cut off"]
-    if n_cut > NOTEWORTHY * n_replies:
+    if n_cut > NOTEWORTHY_SHARE * n_replies:
         yield (
             f"{n_cut} of {n_replies} replies reached the length limit before an answer; raise {setting('max_new_tokens')} (and "
             f"use another {setting('name')})"
@@ -502,9 +508,9 @@ def empty_reply_sentences(scored: ScoredRun) -> Iterator[str]:
     yield f"{n_empty:,} of {n_replies:,} replies {verb} empty{advice}"
 
 
-FEWEST_WORDS_OF_SENTENCE = 5
-MOST_SENTENCES = 0.05
-"""Share of wrong replies in sentences above which a sentence warns of a metric that compares whole texts."""
+MIN_WORDS_OF_SENTENCE = 5
+MAX_SHARE_OF_SENTENCES = 0.05
+"""If a larger share of replies is wrong and a sentence, a warning says that the metric compares whole texts."""
 
 
 def whole_text_sentences(scored: ScoredRun) -> Iterator[str]:
@@ -525,7 +531,7 @@ def whole_text_sentences(scored: ScoredRun) -> Iterator[str]:
         answered_in_sentences: set[tuple[str, int]] = set()
         for prediction in benchmark.predictions:
             n_words = len((prediction.text or "").split())
-            if n_words >= FEWEST_WORDS_OF_SENTENCE:
+            if n_words >= MIN_WORDS_OF_SENTENCE:
                 answered_in_sentences.add((prediction.sample_id, prediction.turn))
         for name in metrics:
             for score in benchmark.scores_of(name):
@@ -535,7 +541,7 @@ def whole_text_sentences(scored: ScoredRun) -> Iterator[str]:
                     n_lost[name] += 1
     instead = "see typed_match" if has_typed_match else "add the metric typed_match"
     for name in sorted(n_lost):
-        if n_lost[name] > MOST_SENTENCES * n_scored[name]:
+        if n_lost[name] > MAX_SHARE_OF_SENTENCES * n_scored[name]:
             yield (
                 f"{n_lost[name]:,} of {n_scored[name]:,} replies scored by {name} are sentences and count as "
                 "wrong, because the metric compares complete texts: prompt for a word or a phrase, or "

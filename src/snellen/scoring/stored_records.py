@@ -27,7 +27,8 @@ LINES_AT_ONCE = 10_000
 BYTES_AT_ONCE = 1 << 20
 BYTES_IN_MEMORY = 1 << 22
 RECORDS_IN_BLOCK = 512
-RECORDS_OPEN = 1 << 14
+MAX_RECORDS_OPEN = 1 << 14
+"""If more records are unpacked, they are forgotten when another block is unpacked."""
 
 RecordT = TypeVar("RecordT", bound=Struct)
 KeyT = TypeVar("KeyT")
@@ -61,7 +62,9 @@ class OpenFile:
     """
 
     def __init__(self, content: IO[bytes], name: str = "") -> None:
-        self.content, self.name, self.lock = content, name, Lock()
+        self.content = content
+        self.name = name
+        self.lock = Lock()
         weakref.finalize(self, content.close)
 
 
@@ -191,7 +194,7 @@ class PackedRecords(Mapping[KeyT, RecordT], Generic[KeyT, RecordT]):
             self._blocks.append(zlib.compress(encode(batch), 1))
             n_records += len(batch)
             batch = list(islice(remaining, RECORDS_IN_BLOCK))
-        self._are_all_counted = n_records == len(self._places)
+        self._has_unique_keys = n_records == len(self._places)
 
     def __len__(self) -> int:
         return len(self._places)
@@ -211,23 +214,26 @@ class PackedRecords(Mapping[KeyT, RecordT], Generic[KeyT, RecordT]):
             if number is None:
                 raise KeyError(key)
             block = self._block(number)
-            self._open = {**self._open, **block} if len(self._open) < RECORDS_OPEN else block
+            if len(self._open) < MAX_RECORDS_OPEN:
+                self._open = {**self._open, **block}
+            else:
+                self._open = block
             record = block[key]
         return record
 
     def _block(self, number: int) -> dict[KeyT, RecordT]:
         """Return the records of a block, without those that a later block replaces."""
-        records = {
-            self._key(record): record
-            for record in self._decoder.decode(zlib.decompress(self._blocks[number]))
-        }
-        if self._are_all_counted:
+        encoded = zlib.decompress(self._blocks[number])
+        records: dict[KeyT, RecordT] = {}
+        for record in self._decoder.decode(encoded):
+            records[self._key(record)] = record
+        if self._has_unique_keys:
             return records
-        return {
-            key: record
-            for key, record in records.items()
-            if self._places.get(_digest(key)) == number
-        }
+        current: dict[KeyT, RecordT] = {}
+        for key, record in records.items():
+            if self._places.get(_digest(key)) == number:
+                current[key] = record
+        return current
 
 
 KEY_BYTES = 16

@@ -55,10 +55,12 @@ class UnparsedReply(Struct, frozen=True, gc=False):
 
     @property
     def displayed_options(self) -> tuple[str, ...]:
-        return tuple(self.turn.options[i] for i in self.displayed_order)
+        """The texts of the options in the order shown."""
+        return tuple(self.turn.options[index] for index in self.displayed_order)
 
     @property
     def says_something(self) -> bool:
+        """Whether the reply has a text besides its reasoning, and does not only call a tool."""
         return self.prediction.reason not in ("empty", "tool call") and bool(shortened(self.reply))
 
     def judge_task(self, spec: JudgeSpec = DEFAULT_JUDGE) -> JudgeMatching:
@@ -134,16 +136,16 @@ def judge_matching_stage(
     def stage(unparsed: Sequence[UnparsedReply]) -> list[Prediction]:
         """Return a prediction for each reply: with the option that the judges name, or unchanged if it is empty."""
         to_judge = [reply for reply in unparsed if reply.says_something]
-        n_read = sum(reply.prediction.choice is not None for reply in to_judge)
+        n_unsure = sum(reply.prediction.choice is not None for reply in to_judge)
         tasks = []
         for reply in to_judge:
             spec = specs.get(reply.prediction.benchmark, panel.spec)
             tasks.append(reply.judge_task(spec))
 
-        verdicts_by_reply = panel.verdicts(tasks, n_read)
+        verdicts_by_reply = panel.verdicts(tasks, n_unsure)
         judged: dict[int, Prediction] = {}
         for reply, task, verdicts in zip(to_judge, tasks, verdicts_by_reply, strict=True):
-            judged[id(reply)] = _judged(reply, panel.name, task.version, verdicts)
+            judged[id(reply)] = _with_verdicts(reply, panel.name, task.version, verdicts)
         return [judged.get(id(reply), reply.prediction) for reply in unparsed]
 
     return stage
@@ -189,7 +191,7 @@ def _stored_verdict(
     return replay_verdict(item.start(), lambda request: responses.get(request.messages))
 
 
-def _judged(
+def _with_verdicts(
     unparsed: UnparsedReply, judge: str, version: str, verdicts: Sequence[Verdict]
 ) -> Prediction:
     """Return the prediction after judges have read a reply: with the option that most of them name, or with none.
