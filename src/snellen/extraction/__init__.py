@@ -25,13 +25,17 @@ if TYPE_CHECKING:
     from snellen.extraction.standard import STANDARD, STRICT, VERSION, read_choice
 
 _EXTRACTORS: dict[tuple[str, int], tuple[Any, NamedExtractor]] = {}
-"""By name and identity of what is registered: that itself, which so keeps its identity, and the extractor it is."""
-_OF_THE_STANDARD = ("STANDARD", "STRICT", "VERSION", "read_choice")
+"""What is registered, and the extractor made from it, by its name and the `id` of what is registered.
+
+What is registered is kept, too, so that nothing else can get its `id`.
+"""
+_IMPORTED_WHEN_USED = ("STANDARD", "STRICT", "VERSION", "read_choice")
+"""Names of `snellen.extraction.standard` that this package has as well."""
 
 
 def __getattr__(name: str) -> Any:
     """Import the reference extractor when it is first used. It is large, and programs that read no replies do not need it."""
-    if name not in _OF_THE_STANDARD:
+    if name not in _IMPORTED_WHEN_USED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module("snellen.extraction.standard"), name)
 
@@ -57,12 +61,12 @@ def find_extractor(name: str) -> NamedExtractor:
         registered = _unavailable
     else:
         registered = registry.find_registered("extractors", short_name)
-    key = base, id(registered)  # asked for with every reply
-    if key not in _EXTRACTORS:
+    key = base, id(registered)
+    if key not in _EXTRACTORS:  # an extractor is asked for with every reply, and made once
         from snellen.extraction.registered import as_extractor
 
         _EXTRACTORS[key] = registered, as_extractor(base, registered)
-    extractor = _EXTRACTORS[key][1]
+    _, extractor = _EXTRACTORS[key]
     if not error:
         return extractor
     if extractor.allowing is None:
@@ -81,15 +85,25 @@ def _unavailable(reply: str, options: Sequence[str], labels: Sequence[str]) -> A
 def _with_error(
     allowing: Callable[[float], NamedExtractor], name: str, error: str
 ) -> NamedExtractor:
+    """Return an extractor that may be wrong with a probability.
+
+    Args:
+        allowing: Makes the extractor from the probability.
+        name: Name of the extractor as the user gave it, for the message.
+        error: The probability as a text, such as "0.01".
+
+    Raises:
+        UnknownNameError: The text is not a number between 0 and 1.
+    """
     try:
-        share = float(error)
+        probability = float(error)
     except ValueError:
-        share = -1.0
-    if not 0 < share < 1:
+        probability = -1.0
+    if not 0 < probability < 1:
         raise UnknownNameError(
             f"extractor {name!r}: an error rate is a number between 0 and 1, such as 0.01"
         )
-    return allowing(share)
+    return allowing(probability)
 
 
 def named_extractors() -> dict[str, NamedExtractor]:

@@ -51,9 +51,9 @@ _PREPOSITIONS = frozenset(
 )
 """Words that begin what a sentence adds behind the things that it relates."""
 _CLAUSE_ENDS = frozenset("while whereas but so because since which".split())
-_LONGEST_LEAD = 9
-"""Words of the longest lead that is left out: "Looking at the image, ..."."""
-_SHARED = 0.8
+_LEAD_TOKENS = 9
+"""Tokens of the longest lead that is left out: "Looking at the image, ..."."""
+_LEAST_SHARE = 0.8
 """Least share of a claim's words in a sentence that has them in another order."""
 
 
@@ -128,7 +128,13 @@ def _compare(
         is_adverb = stem.endswith("ly")
         if not is_number and not is_adverb:
             foreign.add(stem)
-    return _ComparedSentence(forms, relation_indexes, n_denials, is_turned, foreign)
+    return _ComparedSentence(
+        forms=forms,
+        relation_indexes=relation_indexes,
+        n_denials=n_denials,
+        is_turned=is_turned,
+        foreign=foreign,
+    )
 
 
 def _judge_by_one_thing(
@@ -242,7 +248,7 @@ def _judge_by_order(forms: list[str], relation_index: int, n_denials: int, claim
 def _relating_part(forms: list[str], claim: Claim) -> list[str]:
     """Return a sentence without its lead ("Looking at the image,") and without what follows the things of a claim."""
     things = claim.left | claim.right
-    if "," in forms[:_LONGEST_LEAD]:
+    if "," in forms[:_LEAD_TOKENS]:
         comma = forms.index(",")
         lead_stems = {stem_of(word) for word in forms[:comma]}
         if things.isdisjoint(lead_stems):
@@ -264,6 +270,7 @@ def _relating_part(forms: list[str], claim: Claim) -> list[str]:
 
 
 def _names_left_first(forms: list[str], claim: Claim) -> bool:
+    """Return whether a sentence names the first thing of a claim, and not before it the second one."""
     for word in forms:
         if stem_of(word) in claim.right:
             return False
@@ -302,7 +309,7 @@ def _is_rearranged(forms: Sequence[str], claim: Claim) -> bool:
     sentence_stems = [stem_of(form) for form in forms]
     claim_stems = list(dict.fromkeys(claim.words))
     shared_stems = [stem for stem in claim_stems if stem in sentence_stems]
-    least_shared = max(FEWEST_WORDS, _SHARED * len(claim_stems))
+    least_shared = max(FEWEST_WORDS, _LEAST_SHARE * len(claim_stems))
     if len(shared_stems) < least_shared:
         return False
 

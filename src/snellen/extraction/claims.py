@@ -188,7 +188,7 @@ def read_claim(text: str) -> Claim:
     """
     forms = word_forms(tokenise(_IN_THE_IMAGE.sub(" ", text)))
     words = tuple(stem_of(word) for word in forms if not is_small(word) and not denies(word))
-    unrelated = Claim(words, frozenset(), "", frozenset())
+    unrelated = Claim(words=words, left=frozenset(), word="", right=frozenset())
     index = _relation_index(forms)
     if index is None:
         return unrelated
@@ -211,8 +211,16 @@ def read_claim(text: str) -> Claim:
         left_only, right_only = right_only, left_only
     if not left_only or not right_only:
         return unrelated
-    is_denied = any(denies(word) for word in forms)
-    return Claim(words, left_only, relation, right_only, has_agent, is_comparison, is_denied)
+
+    return Claim(
+        words=words,
+        left=left_only,
+        word=relation,
+        right=right_only,
+        has_agent=has_agent,
+        is_comparison=is_comparison,
+        is_denied=any(denies(word) for word in forms),
+    )
 
 
 def _relation_index(forms: list[str]) -> int | None:

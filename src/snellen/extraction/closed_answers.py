@@ -50,8 +50,8 @@ _IN_THE_IMAGE = late_pattern(
     r"\b(?:in|on|of) (?:the|this) (?:image|picture|photo(?:graph)?|scene|video|chart|figure|drawing|map|scan)\b",
     re.IGNORECASE,
 )
-_LONGEST_OFFERED = 4
-"""Words of the longest answer that a question offers."""
+_MOST_OFFERED_WORDS = 4
+"""Words of the longest answer that counts as offered by a question."""
 _ALTERNATIVE = late_pattern(r",?\s+or\s+", re.IGNORECASE)
 _ITEM_SIGNS = late_pattern(r"[,:;]\s*")
 
@@ -72,7 +72,7 @@ def offered_answers(question: str) -> tuple[str, ...]:
     if not alternatives:
         return ()
     n_words = len(alternatives[-1].split())
-    if not 0 < n_words <= _LONGEST_OFFERED:
+    if not 0 < n_words <= _MOST_OFFERED_WORDS:
         return ()
     # The first part begins with the question itself: "Which is bigger, liver, spleen".
     _, *first_answers = _ITEM_SIGNS.split(first_part)
@@ -80,7 +80,7 @@ def offered_answers(question: str) -> tuple[str, ...]:
         first_answers = [" ".join(first_part.split()[-n_words:])]
     offered = []
     for answer in (*first_answers, *alternatives):
-        if not 0 < len(answer.split()) <= _LONGEST_OFFERED:
+        if not 0 < len(answer.split()) <= _MOST_OFFERED_WORDS:
             return ()
         offered.append(answer.strip())
     return tuple(offered)
@@ -120,9 +120,10 @@ def stated_answer(reply: str) -> str:
     text = answer_text(reply)
     lowered = text.casefold()
     announced = list(_ANNOUNCED_ANSWER.finditer(lowered))
-    plainly = [match for match in announced if _PLAINLY_ANNOUNCED.search(match[0])]
+    plainly_announced = [match for match in announced if _PLAINLY_ANNOUNCED.search(match[0])]
     if announced:
-        start, end = (plainly or announced)[-1].span(1)
+        last = plainly_announced[-1] if plainly_announced else announced[-1]
+        start, end = last.span(1)
         return text[start:end].strip()
     explained = _EXPLAINED_ANSWER.match(lowered)
     if explained is not None:

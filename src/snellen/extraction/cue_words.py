@@ -47,7 +47,7 @@ def has_cue(word: str, *classes: str) -> bool:
     """Return whether a word has one of some classes.
 
     Args:
-        form: The word in its compared form (`Token.normalised`).
+        word: The word in its compared form (`Token.normalised`).
         classes: Names of classes, such as `negation`.
 
     Examples:

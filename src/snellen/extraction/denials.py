@@ -10,7 +10,7 @@ from snellen.extraction.tokens import Token
 
 DENYING_CLASSES = ("negation", "wrong")
 """Classes of words that deny what is next to them."""
-_REACH = 6
+_REACH_TOKENS = 6
 """Tokens before and behind a mention in which a denial of it is looked for."""
 _AFTER_IDIOM = frozenset(["doubt", "only", "question", "necessarily", "sure", "just", "wonder"])
 """Words behind a negation that make it an idiom: "not only B", "no wonder"."""
@@ -39,7 +39,7 @@ def _is_denied_before(tokens: list[Token], mention: Mention, start: int) -> bool
         mention: The mention.
         start: Index of the first token of its sentence.
     """
-    first_index = max(start, mention.first - _REACH)
+    first_index = max(start, mention.first - _REACH_TOKENS)
     for index in range(mention.first - 1, first_index - 1, -1):
         word = tokens[index].normalised
         if word == "," or has_cue(word, "contrast", "conclusion"):
@@ -48,9 +48,8 @@ def _is_denied_before(tokens: list[Token], mention: Mention, start: int) -> bool
             continue
         is_idiom = tokens[index + 1].normalised in _AFTER_IDIOM
         if word == "doubt" and index > start:
-            is_idiom = has_cue(
-                tokens[index - 1].normalised, "negation"
-            )  # "no doubt", "without doubt"
+            preceding = tokens[index - 1].normalised
+            is_idiom = has_cue(preceding, "negation")  # "no doubt", "without doubt"
         if not is_idiom:
             return True
     return False
@@ -59,7 +58,7 @@ def _is_denied_before(tokens: list[Token], mention: Mention, start: int) -> bool
 def _is_denied_behind(tokens: list[Token], mention: Mention, end: int) -> bool:
     """Return whether a denial follows a mention: "B is wrong". `end` is the index behind its sentence."""
     follows_copula = False
-    for index in range(mention.last + 1, min(end, mention.last + _REACH)):
+    for index in range(mention.last + 1, min(end, mention.last + _REACH_TOKENS)):
         word = tokens[index].normalised
         if word == "," or has_cue(word, "contrast"):
             return False

@@ -96,10 +96,10 @@ def describe(
     asserted.sort(key=lambda mention: (mention.first, mention.option))
     whole = [mention for mention in asserted if mention.kind != "part"]
     evidence = _Evidence(
-        marked,
-        statements,
-        asserted,
-        whole,
+        marked=marked,
+        statements=statements,
+        asserted=asserted,
+        whole=whole,
         named={mention.option for mention in whole},
         mention_at={mention.first: mention for mention in marked.mentions},
         correction=last_correction(marked),
@@ -135,8 +135,10 @@ def describe(
         rejects_all = (
             not whole and _announces_no_option(marked) and not _announces_claim(marked, question)
         )
-        rejected = frozenset(range(len(options))) if rejects_all else frozenset[int]()
-        return ReplyFeatures(described, none, related, rejected)
+        rejected = range(len(options)) if rejects_all else ()
+        return ReplyFeatures(
+            options=described, none=none, related=related, rejected=frozenset(rejected)
+        )
 
     rejecting: set[int] = set()
     if _can_reject(marked, question):
@@ -147,7 +149,9 @@ def describe(
     for option in rejecting:
         described[option]["rejected"] = 1.0
         described[option][f"rejected of {min(len(described), 3)}"] = 1.0
-    return ReplyFeatures(described, none, related, frozenset(rejecting))
+    return ReplyFeatures(
+        options=described, none=none, related=related, rejected=frozenset(rejecting)
+    )
 
 
 # --- names of features ------------------------------------------------------------------------------------------------

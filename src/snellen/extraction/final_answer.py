@@ -32,7 +32,7 @@ _FRAME_TAGS = (
 _OPENING_TAG = late_pattern(rf"<({_FRAME_TAGS})>", re.IGNORECASE)
 _CLOSING_TAG = late_pattern(rf"</(?:{_FRAME_TAGS})>", re.IGNORECASE)
 _OPENING_BOX = late_pattern(r"\\(?:boxed|fbox)\s?\{|<\|begin_of_box\|>")
-_LONGEST_BOX = 400
+_MAX_BOX_CHARACTERS = 400
 """Characters of a box after which it ends without a closing brace."""
 _SHORT_BOX = late_pattern(r"\\boxed\s?\{([^{}]{0,80})\}")
 _LONG_WORD = late_pattern(r"[^\W\d_]{2,}")
@@ -111,10 +111,12 @@ def _last_box(reply: str, start: int, end: int) -> FinalAnswer | None:
     content_start = opening.end()
     if opening[0] == "<|begin_of_box|>":
         content_end = reply.find("<|end_of_box|>", content_start, end)
-        return FinalAnswer(content_start, end if content_end < 0 else content_end, framed=True)
+        if content_end < 0:
+            content_end = end
+        return FinalAnswer(content_start, content_end, framed=True)
 
     n_open_braces = 1
-    reach = min(end, content_start + _LONGEST_BOX)
+    reach = min(end, content_start + _MAX_BOX_CHARACTERS)
     for index in range(content_start, reach):
         if reply[index] == "{":
             n_open_braces += 1

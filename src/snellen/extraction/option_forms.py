@@ -73,12 +73,12 @@ def option_forms(options: tuple[str, ...], labels: tuple[str, ...]) -> OptionFor
             starting[words[0]].append(option)
     options_by_first_word: dict[str, tuple[int, ...]] = {}
 
-    def length(option: int) -> int:
+    def count_words(option: int) -> int:
         return len(words_of_options[option])
 
     for word, same_start in starting.items():
-        longest_first = sorted(same_start, key=length, reverse=True)
-        options_by_first_word[word] = tuple(longest_first)
+        most_words_first = sorted(same_start, key=count_words, reverse=True)
+        options_by_first_word[word] = tuple(most_words_first)
 
     option_by_label: dict[str, int] = {}
     for option, label in enumerate(labels):
@@ -104,14 +104,14 @@ def option_forms(options: tuple[str, ...], labels: tuple[str, ...]) -> OptionFor
             has_number_as_option = True
     yes_option, no_option = _find_yes_and_no(options)
     return OptionForms(
-        words_of_options,
-        options_by_first_word,
-        option_by_label,
-        tuple(own_words),
-        {prefix: tuple(words) for prefix, words in words_by_prefix.items()},
-        has_number_as_option,
-        yes_option,
-        no_option,
+        words=words_of_options,
+        options_by_first_word=options_by_first_word,
+        option_by_label=option_by_label,
+        own_words=tuple(own_words),
+        words_by_prefix={prefix: tuple(words) for prefix, words in words_by_prefix.items()},
+        has_number=has_number_as_option,
+        yes_option=yes_option,
+        no_option=no_option,
     )
 
 
@@ -132,9 +132,8 @@ def _compared_words(option: str) -> tuple[str, ...]:
     "The red cars." becomes `("red", "car")`. A single word remains, even if it is an article: `("a",)` for "A".
     """
     if _FORMULA.search(option) and option.count("$") % 2 == 0:
-        option = option.replace(
-            "$", " "
-        )  # replies write formulas with other delimiters, or in a box
+        # Replies write formulas with other delimiters, or in a box.
+        option = option.replace("$", " ")
     tokens = tokenise(normalise_reply(option).text)
     words = [token.normalised for token in tokens if token.normalised not in ("\n", '"', "'")]
     while len(words) > 1 and words[-1] in (".", "!", ";", ","):

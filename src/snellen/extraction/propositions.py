@@ -121,7 +121,7 @@ def relate(sentence: Sequence[Token], claim: Sequence[str]) -> StatedRelation | 
     n_denials = sum(has_cue(token.normalised, "negation") for token in sentence)
     agrees = (n_contrary + n_denials) % 2 == 0
     n_covered = len(shared) + min(n_contrary, len(missing))
-    return StatedRelation(n_covered / len(all_claim_words), agrees, len(added))
+    return StatedRelation(covered=n_covered / len(all_claim_words), agrees=agrees, extra=len(added))
 
 
 def plain_verdict(sentence: Sequence[Token], claim: Sequence[str]) -> bool | None:

@@ -31,8 +31,8 @@ RuleMethod = Literal["label", "label+text", "text", "own rule"]
 that says no more than which option it is."""
 Confidence = Literal["certain", "likely", "none"]
 STATED = "stated as the answer"
-TOLD = ("finish", "question")
-"""What an extractor is told besides reply, options and labels."""
+OPTIONAL_ARGUMENTS = ("finish", "question")
+"""Names of the arguments that an extractor may take besides reply, options and labels."""
 
 
 class ExtractedChoice(Struct, frozen=True, omit_defaults=True):
@@ -128,11 +128,9 @@ def labels_alone(labels: Sequence[str]) -> str:
 
 def texts_alone(labels: Sequence[str]) -> str:
     """Return a warning for an extractor that finds only texts of options, if labels were shown; else an empty text."""
-    return (
-        "finds the texts of options alone, and options were shown with labels to answer by"
-        if labels
-        else ""
-    )
+    if not labels:
+        return ""
+    return "finds the texts of options alone, and options were shown with labels to answer by"
 
 
 class NamedExtractor(Struct, frozen=True):
@@ -152,9 +150,11 @@ class NamedExtractor(Struct, frozen=True):
     """What is stored with a prediction: other rules are another version."""
     read: Extractor
     limit: Callable[[Sequence[str]], str] = no_limit
-    """Why a right reply may go unread where options are shown with these labels, or none; empty where it is read."""
+    """Says, for the labels with which options are shown (empty: no labels), why a reply may not be read though it names
+    an option. The text is empty if such replies are read."""
     allowing: Callable[[float], NamedExtractor] | None = None
-    """The same extractor where so great a share of its readings may be wrong; None where none can be set."""
+    """Makes the same extractor for another error rate: it reads no option if it may be wrong with a greater probability.
+    None if the extractor has no error rate that can be set."""
 
     def reading(
         self,
@@ -181,7 +181,7 @@ class NamedExtractor(Struct, frozen=True):
                 return choice
             if index is None:
                 return no_choice("no match")
-            return ExtractedChoice(index, "own rule", "certain")
+            return ExtractedChoice(index, extraction_method="own rule", confidence="certain")
         raise HookError(
             f"the extractor {self.version} returned {choice!r} for {of}; it has to be None, the index of one of the "
             f"{len(options)} options as they were shown, or an ExtractedChoice with such a choice"
@@ -195,7 +195,7 @@ def no_choice(reason: NoChoiceReason) -> ExtractedChoice:
         >>> no_choice("refusal").choice is None
         True
     """
-    return ExtractedChoice(None, None, "none", reason=reason)
+    return ExtractedChoice(choice=None, extraction_method=None, confidence="none", reason=reason)
 
 
 def published_rule(

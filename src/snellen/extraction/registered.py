@@ -1,4 +1,4 @@
-"""Extractors that users and packages register: functions of less than Snellen's own take."""
+"""Extractors that users and packages register: functions that take fewer arguments than Snellen's own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from snellen.errors import HookError
-from snellen.extraction.reading import TOLD, ExtractedChoice, Extractor, NamedExtractor
+from snellen.extraction.reading import (
+    OPTIONAL_ARGUMENTS,
+    ExtractedChoice,
+    Extractor,
+    NamedExtractor,
+)
 from snellen.extraction.standard import read_choice
 
 
@@ -33,52 +38,57 @@ def as_extractor(name: str, registered: Any) -> NamedExtractor:
             f"the extractor {name!r} is {registered!r}; it has to be a NamedExtractor, or a function of reply, options "
             "and labels"
         )
-    read = _called_with_what_it_takes(name, extractor.read)
-    return extractor if read is extractor.read else replace(extractor, read=read)
+    read = _with_all_arguments(name, extractor.read)
+    if read is extractor.read:
+        return extractor
+    return replace(extractor, read=read)
 
 
 def _digest_of_file(function: Callable[..., Any]) -> str:
     """Return a digest of the file in which a function is written, or of its type if it has no file."""
     try:
-        text = Path(inspect.getfile(function)).read_bytes()
+        content = Path(inspect.getfile(function)).read_bytes()
     except (TypeError, OSError):
-        text = repr(type(function)).encode()
-    return hashlib.sha256(text).hexdigest()[:8]
+        content = repr(type(function)).encode()
+    return hashlib.sha256(content).hexdigest()[:8]
 
 
-def _called_with_what_it_takes(name: str, read: Callable[..., Any]) -> Extractor:
+def _with_all_arguments(name: str, read: Callable[..., Any]) -> Extractor:
     """Return a function that accepts `finish` and `question`, for one that may take fewer arguments.
 
     Arguments that `read` does not take are not passed on. If `read` takes the reply alone, it returns a part of the
     reply, which the standard extractor then reads. Raises HookError if `read` takes other arguments.
     """
     signature = inspect.signature(read)
-    kinds = {parameter.kind for parameter in signature.parameters.values()}
+    parameters = signature.parameters.values()
+    kinds = {parameter.kind for parameter in parameters}
     required = [
-        parameter
-        for parameter in signature.parameters.values()
-        if parameter.default is inspect.Parameter.empty
+        parameter for parameter in parameters if parameter.default is inspect.Parameter.empty
     ]
     if len(required) == 1 and inspect.Parameter.VAR_POSITIONAL not in kinds:
-        return _reading_a_part(read)
-
-    told = [
-        key for key in TOLD if key in signature.parameters or inspect.Parameter.VAR_KEYWORD in kinds
-    ]
+        return _extractor_of_part(read)
+    takes_any_keyword = inspect.Parameter.VAR_KEYWORD in kinds
+    taken = [key for key in OPTIONAL_ARGUMENTS if takes_any_keyword or key in signature.parameters]
     try:
-        signature.bind("", (), (), **dict.fromkeys(told))
+        signature.bind("", (), (), **dict.fromkeys(taken))
     except TypeError:
         raise HookError(
             f"the extractor {name!r} takes {signature}; it has to take (reply, options, labels)"
         ) from None
-    if len(told) == len(TOLD):
+    if len(taken) == len(OPTIONAL_ARGUMENTS):
         return read
-    return lambda reply, options, labels, **more: read(
-        reply, options, labels, **{key: more[key] for key in told}
-    )
+
+    def read_with_taken(
+        reply: str, options: Sequence[str], labels: Sequence[str], **more: Any
+    ) -> Any:
+        """Call the extractor with those of the arguments that it takes."""
+        passed_on = {key: more[key] for key in taken}
+        return read(reply, options, labels, **passed_on)
+
+    return read_with_taken
 
 
-def _reading_a_part(part_of: Callable[[str], Any]) -> Extractor:
+def _extractor_of_part(part_of: Callable[[str], Any]) -> Extractor:
     """Return an extractor that reads what a function returns for a reply, such as its last line; None is no answer."""
 
     def read(
@@ -90,8 +100,7 @@ def _reading_a_part(part_of: Callable[[str], Any]) -> Extractor:
         question: str = "",
     ) -> ExtractedChoice:
         part = part_of(reply)
-        return read_choice(
-            "" if part is None else str(part), options, labels, finish=finish, question=question
-        )
+        text = "" if part is None else str(part)
+        return read_choice(text, options, labels, finish=finish, question=question)
 
     return read

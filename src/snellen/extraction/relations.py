@@ -33,6 +33,7 @@ from snellen.extraction.word_stems import content_words
 
 _MOST_SENTENCES = 2
 _MOST_TOKENS = 45
+"""Sentences and tokens of the longest reply that is read."""
 _WEIGHING = frozenset("but while whereas unlike or if because since so therefore instead".split())
 """Words by which a sentence weighs options against each other."""
 _ASKS_WHO = late_pattern(r"\bwho(?:m|se)?\b|\bwhich (?:one|of)\b", re.IGNORECASE)
@@ -149,8 +150,8 @@ def _is_confirmed(marked: MarkedReply, claim: str) -> bool | None:
     asks_for_presence = ASKS_FOR_PRESENCE.search(claim) is not None
     if is_denied and asks_for_presence and set(words).isdisjoint(reply_words):
         # "Il n'y a aucun cheval" denies an English claim, but a word or two are not enough to tell.
-        is_one_sentence = len(marked.sentences) == 1
-        return False if is_one_sentence and len(reply_words) >= FEWEST_WORDS else None
+        is_plain_denial = len(marked.sentences) == 1 and len(reply_words) >= FEWEST_WORDS
+        return False if is_plain_denial else None
 
     verdicts: set[bool] = set()
     for start, end in marked.sentences:

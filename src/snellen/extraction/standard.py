@@ -124,7 +124,9 @@ class AnswerView(NamedTuple):
     part: FinalAnswer
     """Where the answer is in the reply."""
     text: NormalisedReply
+    """The answer, normalised."""
     forms: OptionForms
+    """Words and labels of the options."""
     marked: MarkedReply
     statements: list[Statement]
     cut: bool
@@ -161,10 +163,13 @@ def view_answer(
     marked = mark_mentions(shown, forms)
     statements = find_statements(marked, question)
     is_cut = finish == "length" and part.end == len(reply) and not part.framed
-    return AnswerView(part, text, forms, marked, statements, is_cut)
+    return AnswerView(
+        part=part, text=text, forms=forms, marked=marked, statements=statements, cut=is_cut
+    )
 
 
 def _asks_yes_or_no(forms: OptionForms) -> bool:
+    """Return whether the options of a question are yes and no."""
     return forms.yes_option is not None and forms.no_option is not None
 
 
@@ -172,7 +177,9 @@ def _without_middle(text: str, most: int) -> str:
     """Return a text of at most about `most` characters: the first quarter of them, and the last three quarters."""
     if len(text) <= most:
         return text
-    return text[: most // 4] + " ~ " + text[-(most * 3 // 4) :]
+    n_first = most // 4
+    n_last = most * 3 // 4
+    return f"{text[:n_first]} ~ {text[-n_last:]}"
 
 
 # --- replies that are an option or a label and nothing else -----------------------------------------------------------
@@ -246,19 +253,24 @@ def exact_label(
     matching = [index for index, label in enumerate(bare_labels) if label == letter]
     if len(matching) == 1:
         return ExtractedChoice(
-            matching[0],
-            "label",
-            "certain",
-            STATED,
+            choice=matching[0],
+            extraction_method="label",
+            confidence="certain",
+            detail=STATED,
             span=match.span("letter"),
             follows_format=True,
         )
-    are_capitals = bool(bare_labels) and all(
-        len(label) == 1 and label.isascii() and label.isupper() for label in bare_labels
-    )
-    if not matching and letter.isupper() and are_capitals:
+    if not matching and letter.isupper() and _are_capitals(bare_labels):
         return no_choice("no match")  # "E" where the labels are A to D
     return None
+
+
+def _are_capitals(labels: Sequence[str]) -> bool:
+    """Return whether there are labels and each is a capital letter from A to Z."""
+    for label in labels:
+        if len(label) != 1 or not label.isascii() or not label.isupper():
+            return False
+    return bool(labels)
 
 
 def exact_yes_or_no(reply: str, options: Sequence[str]) -> ExtractedChoice | None:

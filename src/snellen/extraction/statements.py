@@ -143,6 +143,7 @@ _FRAME_CLASSES = ("answer", "option", "correct", "copula", "final", "conclusion"
 """Classes of cue words that announce an answer as well."""
 _CLOSING = frozenset(") ] } \" ' ( [ .".split())
 """Brackets, quotes and full stops that can follow a label."""
+_CLOSING_WITHOUT_STOP = _CLOSING - {"."}
 _LOOK_BACK = 9
 """Tokens before a mention in which an announcement is looked for."""
 _MOST_CLOSING = 4
@@ -301,11 +302,7 @@ def _is_opening_label(tokens: list[Token], mention: Mention) -> bool:
         return False
 
     index = mention.last + 1
-    while (
-        index < len(tokens)
-        and tokens[index].normalised in _CLOSING
-        and tokens[index].normalised != "."
-    ):
+    while index < len(tokens) and tokens[index].normalised in _CLOSING_WITHOUT_STOP:
         index += 1
     if index >= len(tokens):
         return True
@@ -324,7 +321,9 @@ def _is_opening_label(tokens: list[Token], mention: Mention) -> bool:
 def _is_first_sentence(marked: MarkedReply, mention: Mention) -> bool:
     """Return whether the first sentence of a reply is an option and nothing else: "A cat. The others are larger."."""
     start, end = marked.sentences[0]
-    if not start <= mention.first <= start + 2 or end > mention.last + _LOOK_BACK:
+    is_at_beginning = start <= mention.first <= start + 2
+    is_long = end > mention.last + _LOOK_BACK
+    if not is_at_beginning or is_long:
         return False
     before = marked.tokens[start : mention.first]
     behind = marked.tokens[mention.last + 1 : end]
@@ -408,15 +407,14 @@ def _mentions_in_lists(marked: MarkedReply, mention_at: Mapping[int, Mention]) -
         number = _number_of_line(tokens, start, end)
         if number > 0:
             if number == previous_number + 1 and number > 1:
-                listed.update(index for index in range(numbered_start, end) if index in mention_at)
+                both_lines = range(numbered_start, end)
+                listed.update(index for index in both_lines if index in mention_at)
             previous_number = number
             numbered_start = start
 
         first = start
-        while first < end and (
-            not tokens[first].normalised[0].isalnum() or tokens[first].normalised == "x"
-        ):
-            first += 1  # bullets, and the "x" of a box that is ticked
+        while first < end and _is_bullet(tokens[first].normalised):
+            first += 1
         mention = mention_at.get(first)
         if mention is None or not _has_more_than_label(tokens, mention, end):
             series = []
@@ -426,6 +424,11 @@ def _mentions_in_lists(marked: MarkedReply, mention_at: Mapping[int, Mention]) -
         if len(series) > 1:
             listed.update(item.first for item in series)
     return listed
+
+
+def _is_bullet(form: str) -> bool:
+    """Return whether a token can be before the first word of a line: a sign, or the "x" of a box that is ticked."""
+    return form == "x" or not form[0].isalnum()
 
 
 def _number_of_line(tokens: list[Token], start: int, end: int) -> int:
@@ -505,11 +508,10 @@ def _is_weakened(
             return True
         if kind == "judged" and has_cue(word, "negation", "wrong"):
             return True
-        following = tokens[index + 1 : index + 4]
-        if has_cue(word, "copula") and any(
-            has_cue(token.normalised, "wrong") for token in following
-        ):
-            return True  # "Option C is incorrect"
+        if has_cue(word, "copula"):
+            following = tokens[index + 1 : index + 4]
+            if any(has_cue(token.normalised, "wrong") for token in following):
+                return True  # "Option C is incorrect"
     return False
 
 

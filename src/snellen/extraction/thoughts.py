@@ -66,24 +66,25 @@ def split_thoughts(text: str, closing: str = "") -> ThoughtfulReply:
         'A dog.'
     """
     thoughts: list[str] = []
-    spoken: list[str] = []
+    spoken: list[str] = []  # what is before and between the thoughts
     awaited = closing.lower()  # mark that closes the open reasoning; empty if none is open
     start = 0
     for mark in _MARK.finditer(text):
         spelled = mark[0].lower()
-        opened = _CLOSING_OF.get(spelled)
-        if opened is not None and not awaited:
-            spoken.append(text[start : mark.start()])
-            awaited = opened.lower()
-            start = mark.end()
-        elif opened is None and awaited == spelled:
-            thoughts.append(text[start : mark.start()])
+        before = text[start : mark.start()]
+        is_opening = spelled in _CLOSING_OF
+        if is_opening and not awaited:
+            spoken.append(before)
+            awaited = _CLOSING_OF[spelled].lower()
+        elif not is_opening and awaited == spelled:
+            thoughts.append(before)
             awaited = ""
-            start = mark.end()
-        elif opened is None and not awaited:
-            thoughts.append("".join([*spoken, text[start : mark.start()]]))
+        elif not is_opening and not awaited:
+            thoughts.append("".join([*spoken, before]))
             spoken.clear()
-            start = mark.end()
+        else:
+            continue  # a mark within the open reasoning
+        start = mark.end()
 
     rest = text[start:]
     if awaited:

@@ -84,8 +84,9 @@ def _merge_spelled_numbers(tokens: list[Token]) -> list[Token]:
     while index < len(tokens):
         token = tokens[index]
         is_negative = token.normalised in _MINUS and index + 1 < len(tokens)
-        counts_scale = normalised_at(tokens, index + 1) in _SCALES  # "two hundred", "a thousand"
-        counts_scale = counts_scale and (token.normalised[0] == "#" or token.normalised == "a")
+        is_count = token.normalised[0] == "#" or token.normalised == "a"
+        # "two hundred", "a thousand"
+        counts_scale = is_count and normalised_at(tokens, index + 1) in _SCALES
 
         value = None
         last = index

@@ -57,7 +57,7 @@ def is_small_word(word: str) -> bool:
     """Return whether a word says nothing about a claim by itself ("the", "is", "image"), or is a sign.
 
     Args:
-        form: The word in its compared form (`Token.normalised`).
+        word: The word in its compared form (`Token.normalised`).
     """
     is_word_or_number = word[0].isalnum() or word[0] == "#"
     return word in _SMALL_WORDS or not is_word_or_number
@@ -125,9 +125,8 @@ def _opposite_stems() -> dict[str, frozenset[str]]:
     They are the opposites of `cue_words.toml`, the other words of a group of which only one is true (red and green),
     and the other side of a relation (lend and borrow).
     """
-    pairs: list[
-        tuple[list[str], list[str]]
-    ] = []  # words, and words that are opposites of each of them
+    # Words, and words that are opposites of each of them.
+    pairs: list[tuple[list[str], list[str]]] = []
     for word, contrary_words in opposites().items():
         pairs.append(([word], list(contrary_words)))
     for group in exclusives():
@@ -163,4 +162,5 @@ def is_symmetric(stem: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _symmetric_stems() -> frozenset[str]:
+    """Return the stems of the words of relations that hold both ways."""
     return frozenset(word_stem(word) for word in _SYMMETRIC)

@@ -54,8 +54,8 @@ _UNFINISHED = late_pattern(
     r"(?: (?:a|an|the|some|any|to|be|in|of|on|at|with))*)\s*\Z"
 )
 """The end of a reply that was cut before it said anything: a comma, or a verb without what it is about."""
-FEWEST_CUT = 3
-"""Words of a reply that may have been cut; "it is" may be an answer."""
+_FEWEST_CUT_WORDS = 3
+"""Words of the shortest reply that may have been cut. "It is" has fewer, and may be an answer."""
 
 
 def breaks_off(reply: str) -> bool:
@@ -68,7 +68,7 @@ def breaks_off(reply: str) -> bool:
         (True, False, False)
     """
     text = reply.strip().casefold()
-    if len(text.split()) < FEWEST_CUT or _SAYS_EITHER.search(text):
+    if len(text.split()) < _FEWEST_CUT_WORDS or _SAYS_EITHER.search(text):
         return False
     if _begins_with_verdict(text):
         return False
