@@ -21,7 +21,7 @@ from snellen.common.drawing import PALETTE, from_corners, render_image
 from snellen.errors import DataError
 from snellen.records import Box
 from snellen.reformulation.answer_equality import opposite_yes_no, same_answer
-from snellen.reformulation.distractors import ENOUGH, to_multiple_choice
+from snellen.reformulation.distractors import MAX_CANDIDATES, to_multiple_choice
 from snellen.reformulation.sampling import (
     Sampling,
     SamplingRule,
@@ -498,7 +498,7 @@ def test_a_large_tier_is_drawn_from_and_not_shuffled() -> None:
         )
         == 4
     )
-    assert 3 <= Counted.read < ENOUGH
+    assert 3 <= Counted.read < MAX_CANDIDATES
 
 
 # --- recipe ----------------------------------------------------------------------------------------------------

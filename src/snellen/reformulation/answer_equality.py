@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-_NUMBERS = {
+_DIGITS_OF_WORDS = {
     "zero": "0",
     "one": "1",
     "two": "2",
@@ -56,7 +56,7 @@ def fold_answer(text: str) -> str:
     words = re.findall(r"[^\W_]+", lower_case)
     if not words:
         return lower_case.strip()
-    content_words = [_NUMBERS.get(word, word) for word in words if word not in _ARTICLES]
+    content_words = [_DIGITS_OF_WORDS.get(word, word) for word in words if word not in _ARTICLES]
     return " ".join(content_words or words)
 
 
@@ -87,7 +87,9 @@ def _forms(text: str) -> _AnswerForms:
     """Return the forms of an answer by which it is compared with others."""
     folded = fold_answer(text)
     words = sorted(folded.split())
-    return _AnswerForms(folded, tuple(words), frozenset(_singulars(folded)))
+    return _AnswerForms(
+        folded=folded, sorted_words=tuple(words), singulars=frozenset(_singulars(folded))
+    )
 
 
 def _singulars(text: str) -> list[str]:

@@ -17,16 +17,31 @@ from snellen.reformulation.answer_equality import same_answer
 from snellen.reformulation.distractors import SameAnswer, rejection_reason
 
 ATTEMPTS = 3
-_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_LEAD = re.compile(
+"""Times that a model is asked for the distractors of a question, until it has written enough."""
+_NUMBER_WORDS = (
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+)
+_ITEM_NUMBER = re.compile(
     r"^\s*(?:[-*•·–]|\(?(?:\d{1,2}|[A-Za-z])[.):]|(?:incorrect )?option\s+\w{1,2}\s*[.):])\s+",
     re.IGNORECASE,
 )
-_LABEL = re.compile(
+"""What begins an item of a list: a bullet, a number or letter ("2."), or "Option 2:"."""
+_ITEM_LABEL = re.compile(
     r"^\s*(?:(?:counterfactual|incorrect|additional|wrong) )*(?:rationale|option|answer|choice)s?\s*\w{0,2}\s*:\s*",
     re.IGNORECASE,
 )
-_THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
+"""What a model may write before an option: "Answer:", "Counterfactual rationale 2:"."""
+_REASONING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
 class WriterPrompts(Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,6 +56,7 @@ class WriterPrompts(Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def writer_prompts() -> WriterPrompts:
+    """Return the prompts that ask a model for distractors."""
     text = files("snellen.reformulation").joinpath("distractor_prompts.toml").read_text("utf-8")
     return msgspec.convert(tomllib.loads(text), WriterPrompts)
 
@@ -65,11 +81,13 @@ def request_text(question: QuestionDraft, count: int, attempt: int = 0) -> str:
     prompts = writer_prompts()
     template: str = getattr(prompts, spec.prompt).strip("\n")
     gold = question.texts[0]
+    number = _NUMBER_WORDS[count] if count < len(_NUMBER_WORDS) else str(count)
+    explained_answer = spec.rationale if spec.prompt == "rationales" else gold
     text = template.format(
-        number=_NUMBERS[count] if count < len(_NUMBERS) else str(count),
+        number=number,
         figure=count,
         question=spec.question or question.question,
-        answer=spec.rationale if spec.prompt == "rationales" else gold,
+        answer=explained_answer,
         rationale=gold,
     )
     if attempt:
@@ -79,11 +97,11 @@ def request_text(question: QuestionDraft, count: int, attempt: int = 0) -> str:
 
 def parse_proposals(reply: str) -> list[str]:
     """Return the options in a reply: one per line, a JSON list, or one line separated by semicolons or commas."""
-    text = _THOUGHT.sub("", reply).strip().strip("`")
+    text = _REASONING.sub("", reply).strip().strip("`")
     items = _json_list(text)
     if items is None:
         items = _listed_lines(text)
-    options = [_bare(item) for item in items]
+    options = [_without_decoration(item) for item in items]
     # What ends in a colon introduces the list.
     return [option for option in options if option and not option.endswith(":")]
 
@@ -91,7 +109,7 @@ def parse_proposals(reply: str) -> list[str]:
 def _listed_lines(text: str) -> list[str]:
     """Return the lines that begin like items of a list, if there are several; else all lines, or parts of the only one."""
     lines = [line for line in text.splitlines() if line.strip()]
-    items = [line for line in lines if _LEAD.match(line) or _LABEL.match(line)]
+    items = [line for line in lines if _ITEM_NUMBER.match(line) or _ITEM_LABEL.match(line)]
     if len(items) > 1:
         return items
     if len(lines) == 1:
@@ -114,10 +132,10 @@ def _json_list(text: str) -> list[str] | None:
     return [str(item) for item in items]
 
 
-def _bare(line: str) -> str:
+def _without_decoration(line: str) -> str:
     """Return an option without number, label, emphasis and quotes."""
-    without_number = _LEAD.sub("", line)
-    text = _LABEL.sub("", without_number).strip()
+    without_number = _ITEM_NUMBER.sub("", line)
+    text = _ITEM_LABEL.sub("", without_number).strip()
     text = text.strip("*").strip()
     return text.strip("\"“”'‘’`").strip()
 
@@ -133,12 +151,13 @@ def usable_proposals(
 
     The other options in the reply are counted in `rejected`, by reason; the mapping is changed in place.
     """
-    usable = list(earlier)
-    avoid = question.distractors.also_right if question.distractors else ()
+    new_options: list[str] = []
+    also_right = question.distractors.also_right if question.distractors else ()
     for option in parse_proposals(reply):
-        reason = rejection_reason(option, question.texts, avoid, usable, is_same)
+        chosen = [*earlier, *new_options]
+        reason = rejection_reason(option, question.texts, also_right, chosen, is_same)
         if reason:
             rejected[reason] = rejected.get(reason, 0) + 1
         else:
-            usable.append(option)
-    return usable[len(earlier) :]
+            new_options.append(option)
+    return new_options

@@ -25,6 +25,8 @@ WRITTEN = "written"
 """The source that is a model: its distractors come before the tiers."""
 DEFAULT_MOST = 12
 """Distractors that a source gives at most if it is mixed with others and names no number."""
+NOT_A_NOUN = "an answer is not a noun of WordNet, so its distractors are drawn from all"
+"""Note for the user about questions for which `wordnet_neighbours` has no candidates."""
 Tiers = Sequence[Sequence[str]]
 """Candidates in tiers, the nearest first."""
 DistractorRanking = Callable[[Draft, QuestionDraft], Tiers]
@@ -69,7 +71,8 @@ def parse_sources(text: str) -> tuple[SourcePart, ...]:
         name, colon, number = part.partition(":")
         if name not in known_sources:
             raise registry.unknown_name("source of distractors", name, known_sources)
-        if colon and (not number.isdecimal() or not int(number)):
+        is_positive = number.isdecimal() and int(number) > 0
+        if colon and not is_positive:
             raise DataError(
                 f"distractors {part!r}: after the colon stands how many, as in {name}:2"
             )
@@ -159,7 +162,15 @@ def _add_distractors(
     max_count: int,
     rng: random.Random,
 ) -> None:
-    """Add to the chosen distractors at most so many candidates that can be distractors next to them."""
+    """Add candidates of some tiers to the chosen distractors, next to which they can be distractors.
+
+    Args:
+        distractors: The chosen distractors, which are changed.
+        tiers: The candidates.
+        question: The question.
+        max_count: Number of candidates to add at most.
+        rng: Draws candidates within a tier.
+    """
     also_right = question.distractors.also_right if question.distractors else ()
     added = 0
     for candidate in candidates_in(tiers, rng):
@@ -218,9 +229,7 @@ def wordnet_neighbours(context: SourceContext) -> DistractorRanking:
         """
         gold = synset_of(question.texts[0])
         if not gold:
-            context.notes[
-                "an answer is not a noun of WordNet, so its distractors are drawn from all"
-            ] += 1
+            context.notes[NOT_A_NOUN] += 1
             return ()
         words_by_synset: dict[str, list[str]] = {}
         for word in flat_candidates(question):

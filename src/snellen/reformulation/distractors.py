@@ -22,7 +22,7 @@ Rejected = Counter[str]
 """Number of rejected candidates, by reason."""
 SameAnswer = Callable[[str, str], bool]
 """Function that says whether two answers mean the same."""
-ENOUGH = 200
+MAX_CANDIDATES = 200
 """Candidates of a tier to look at before it counts as exhausted."""
 
 
@@ -57,9 +57,10 @@ def to_multiple_choice(
     if opposite is not None and not spec.fillers:
         return _with_options(question, gold, [opposite], rng)
 
+    n_wanted = count - 1
     distractors: list[str] = []
     for candidate in chain(candidates_in(spec.tiers, rng), spec.fillers):
-        if len(distractors) == count - 1:
+        if len(distractors) == n_wanted:
             break
         if candidate == gold:
             continue  # A pool of answers contains the correct one itself.
@@ -68,9 +69,9 @@ def to_multiple_choice(
             rejected[reason] += 1
         else:
             distractors.append(candidate)
-    if len(distractors) < count - 1 and not spec.allow_fewer:
+    if len(distractors) < n_wanted and not spec.allow_fewer:
         raise DataError(
-            f"{where}: {count - 1} distractors are wanted for {gold!r}, the source has {len(distractors)} that fit; "
+            f"{where}: {n_wanted} distractors are wanted for {gold!r}, the source has {len(distractors)} that fit; "
             "ask for fewer options"
         )
     if not distractors:
@@ -94,11 +95,12 @@ def _with_options(
 
 
 def candidates_in(tiers: Iterable[Sequence[str]], rng: random.Random) -> Iterator[str]:
-    """Yield candidates, the nearest tier first, at random within a tier; at most ENOUGH of each tier."""
+    """Yield candidates, the nearest tier first, at random within a tier; at most MAX_CANDIDATES of each tier."""
     for tier in tiers:
         # Most questions need only a few candidates of a large tier, so it is drawn from rather than shuffled.
+        n_candidates = min(len(tier), MAX_CANDIDATES)
         drawn_indices: set[int] = set()
-        while len(drawn_indices) < min(len(tier), ENOUGH):
+        while len(drawn_indices) < n_candidates:
             index = rng.randrange(len(tier))
             if index not in drawn_indices:
                 drawn_indices.add(index)

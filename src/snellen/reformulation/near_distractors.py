@@ -9,7 +9,7 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from snellen.common.decoding import decode_image
 from snellen.common.drafts import Draft, ImageSpec, LazyFrames, LazyImage, QuestionDraft
@@ -30,20 +30,23 @@ if TYPE_CHECKING:
     import numpy as np
 
 PreparedT = TypeVar("PreparedT")
+"""What is made of a pool of candidates."""
 TextEmbedder = Callable[[Sequence[str]], Any]
 """Function from texts to unit vectors, an array with a row per text."""
-COLUMNS = 256
+TEXT_DIMENSIONS = 256
 """Dimensions of a text's vector: its words, pairs of words and runs of three letters, hashed."""
-MAX_POOL = 20_000
+MAX_COMPARED = 20_000
 """Candidates that are compared with an answer; of a larger pool as many, drawn at random once."""
-NEAREST = 50
+MAX_RANKED = 50
 """Candidates that are ranked for a question."""
-BATCH = 64
+IMAGES_AT_ONCE = 64
 """Images that are embedded together."""
 MAX_POOLS = 16
 """Pools of candidates whose vectors are kept."""
-SIDE = 16
+SIDE_PIXELS = 16
 """Pixels along each side of the small copy that describes an image."""
+N_COLOURS = 64
+"""Colours of which an image has shares: four levels of each of red, green and blue."""
 
 # --- texts -----------------------------------------------------------------------------------------------------------
 
@@ -61,24 +64,35 @@ def rank_by_vectors(context: SourceContext, embed: TextEmbedder) -> DistractorRa
         embed: Returns a vector for each text; similarity is the cosine of vectors.
     """
 
-    def prepare(candidates: Sequence[str]) -> tuple[Sequence[str], Any, dict[str, Tiers]]:
-        """Return the texts that are compared, their vectors, and a cache of rankings by answer."""
+    def prepare(candidates: Sequence[str]) -> _TextPool:
+        """Return the candidates that are compared, with their vectors."""
         texts = candidates
-        if len(texts) > MAX_POOL:
+        if len(texts) > MAX_COMPARED:
             rng = rng_for(context.benchmark, len(texts), "near text", context.seed)
-            texts = rng.sample(texts, MAX_POOL)
-        return texts, embed(texts), {}
+            texts = rng.sample(texts, MAX_COMPARED)
+        return _TextPool(texts=texts, vectors=embed(texts), rankings={})
 
     pool_of = _cached_by_pool(prepare)
 
     def rank(draft: Draft, question: QuestionDraft) -> Tiers:
-        texts, vectors, rankings = pool_of(question)
+        """Rank the candidates of a question, those most similar to the answer first."""
+        pool = pool_of(question)
         gold = question.texts[0]
-        if gold not in rankings:
-            rankings[gold] = _nearest_texts(texts, vectors, gold, embed)
-        return rankings[gold]
+        if gold not in pool.rankings:
+            pool.rankings[gold] = _nearest_texts(pool.texts, pool.vectors, gold, embed)
+        return pool.rankings[gold]
 
     return rank
+
+
+class _TextPool(NamedTuple):
+    """Candidates for wrong options that several questions share, prepared to be compared with answers."""
+
+    texts: Sequence[str]
+    vectors: Any
+    """Unit vectors of the texts, a row each."""
+    rankings: dict[str, Tiers]
+    """The nearest texts of each answer that was ranked so far."""
 
 
 def _cached_by_pool(
@@ -118,7 +132,7 @@ def _nearest_texts(texts: Sequence[str], vectors: Any, gold: str, embed: TextEmb
     [gold_vector] = embed([gold])
     # Rounded, so that another order of summation changes no rank.
     similarities = np.round(vectors @ gold_vector, 4)
-    nearest = np.argsort(-similarities, kind="stable")[:NEAREST]
+    nearest = np.argsort(-similarities, kind="stable")[:MAX_RANKED]
     return [(texts[index],) for index in nearest]
 
 
@@ -130,19 +144,23 @@ def text_vectors(texts: Sequence[str]) -> np.ndarray:
     """
     import numpy as np
 
-    counts = np.zeros((len(texts), COLUMNS), dtype=np.float32)
+    counts = np.zeros((len(texts), TEXT_DIMENSIONS), dtype=np.float32)
     for row, text in enumerate(texts):
-        words = fold_answer(text).split()
-        padded = f" {' '.join(words)} "
-        features = list(words)
-        features += [f"{first} {second}" for first, second in pairwise(words)]
-        features += [padded[start : start + 3] for start in range(len(padded) - 2)]
-        for feature in features:
-            column = zlib.crc32(feature.encode()) % COLUMNS
+        for feature in _text_features(text):
+            column = zlib.crc32(feature.encode()) % TEXT_DIMENSIONS
             counts[row, column] += 1
     lengths = np.linalg.norm(counts, axis=1, keepdims=True)
     divisors = np.where(lengths == 0, 1, lengths)
     return counts / divisors
+
+
+def _text_features(text: str) -> list[str]:
+    """Return the words of a text, its pairs of neighbouring words and its runs of three letters."""
+    words = fold_answer(text).split()
+    pairs = [f"{first} {second}" for first, second in pairwise(words)]
+    padded = f" {' '.join(words)} "
+    runs = [padded[start : start + 3] for start in range(len(padded) - 2)]
+    return [*words, *pairs, *runs]
 
 
 # --- images ----------------------------------------------------------------------------------------------------------
@@ -179,15 +197,15 @@ def near_image(context: SourceContext) -> DistractorRanking:
         if own_index is None:
             return ()
         similarities = np.round(matrix @ matrix[own_index], 4)
-        nearest: dict[str, None] = {}
+        ranked: dict[str, None] = {}
         for index in np.argsort(-similarities, kind="stable"):
-            if index != own_index:
-                for answer in images.answers[index]:
-                    if answer in candidates:
-                        nearest[answer] = None
-            if len(nearest) >= NEAREST:
+            if index == own_index:
+                continue
+            answers = images.answers[index]
+            ranked.update(dict.fromkeys(answer for answer in answers if answer in candidates))
+            if len(ranked) >= MAX_RANKED:
                 break
-        return [(answer,) for answer in nearest]
+        return [(answer,) for answer in ranked]
 
     return rank
 
@@ -210,8 +228,9 @@ class _EmbeddedImages:
         if key not in self._indexes:
             self._indexes[key] = len(self._indexes)
             self.answers.append([])
-            self._waiting.append(image_content(_relevant_part(draft), draft.where))
-            if len(self._waiting) == BATCH:
+            content = image_content(_relevant_part(draft), draft.where)
+            self._waiting.append(content)
+            if len(self._waiting) == IMAGES_AT_ONCE:
                 self._embed_waiting()
         self.answers[self._indexes[key]] += answers
 
@@ -228,6 +247,7 @@ class _EmbeddedImages:
         return np.concatenate(self._vectors)
 
     def _embed_waiting(self) -> None:
+        """Embed the images that wait for it, all at once."""
         self._vectors.append(self._embed(self._waiting))
         self._waiting = []
 
@@ -272,17 +292,25 @@ def image_descriptors(contents: Sequence[bytes]) -> np.ndarray:
     rows = []
     for content in contents:
         image = decode_image(content, "an image").upright
-        small = image.resize((SIDE, SIDE))
-        pixels = np.asarray(small, dtype=np.float32) / 255  # (SIDE, SIDE, 3)
+        small = image.resize((SIDE_PIXELS, SIDE_PIXELS))
+        pixels = np.asarray(small, dtype=np.float32) / 255  # (SIDE_PIXELS, SIDE_PIXELS, 3)
         mean_colour = pixels.mean(axis=(0, 1))
-        layout = (pixels - mean_colour).ravel() / SIDE
-
-        # Four levels of each of red, green and blue make 64 colours.
-        levels = np.minimum((pixels * 4).astype(int), 3)
-        colour_indexes = levels.reshape(-1, 3) @ np.array([16, 4, 1])
-        pixels_by_colour = np.bincount(colour_indexes, minlength=64)
-        colours = np.sqrt(pixels_by_colour / SIDE**2)
-
+        layout = (pixels - mean_colour).ravel() / SIDE_PIXELS
+        colours = np.sqrt(_colour_shares(pixels))
         vector = np.concatenate([layout, colours]).astype(np.float32)
         rows.append(vector / np.linalg.norm(vector))
     return np.stack(rows)
+
+
+def _colour_shares(pixels: np.ndarray) -> np.ndarray:
+    """Return the share of the pixels that has each of `N_COLOURS` colours.
+
+    Args:
+        pixels: Red, green and blue of each pixel from 0 to 1; shape (height, width, 3).
+    """
+    import numpy as np
+
+    levels = np.minimum((pixels * 4).astype(int), 3)
+    colour_indexes = levels.reshape(-1, 3) @ np.array([16, 4, 1])
+    pixels_by_colour = np.bincount(colour_indexes, minlength=N_COLOURS)
+    return pixels_by_colour / len(colour_indexes)

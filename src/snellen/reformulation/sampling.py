@@ -17,7 +17,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,7 +27,7 @@ from snellen.errors import DataError
 
 SamplingRule = Literal["all", "random", "balanced", "equal", "layered", "grouped", "equidistant"]
 """How a subset is drawn; `Sampling` describes each rule."""
-_TAKES: dict[SamplingRule, tuple[str, ...]] = {
+_SETTINGS_OF_RULE: dict[SamplingRule, tuple[str, ...]] = {
     "all": (),
     "random": ("ratio", "count"),
     "balanced": ("ratio", "count"),
@@ -69,15 +69,17 @@ class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         """Raise ValueError unless the one number that the rule needs, such as `count`, is given and in range."""
-        given_numbers = [
+        allowed = _SETTINGS_OF_RULE[self.rule]
+        given = [
             name for name in ("ratio", "count", "each", "step") if getattr(self, name) is not None
         ]
-        allowed = _TAKES[self.rule]
-        needed = 1 if allowed else 0
-        if len(given_numbers) != needed or not set(given_numbers[:1]) <= set(allowed):
-            takes = " or ".join(allowed) or "nothing"
+        has_one_allowed = len(given) == 1 and given[0] in allowed
+        is_right = has_one_allowed if allowed else not given
+        if not is_right:
+            allowed_names = " or ".join(allowed) or "nothing"
+            given_names = " and ".join(given) or "nothing"
             raise ValueError(
-                f"the sampling rule {self.rule} takes {takes}, not {' and '.join(given_numbers) or 'nothing'}"
+                f"the sampling rule {self.rule} takes {allowed_names}, not {given_names}"
             )
         if self.ratio is not None and not 0 < self.ratio <= 1:
             raise ValueError(f"ratio = {self.ratio} is not a share in (0, 1]")
@@ -157,15 +159,7 @@ def draw_sample(strata: Sequence[str], sampling: Sampling, *names: str | int) ->
             seats = _round_seats(expected, remainder_rng, neighbours)
             positions = _draw_from_strata(strata, seats, rng)
         case "grouped":
-            sizes = Counter(strata)
-            n_sets = _sets_by_group(sizes)
-            n_rounds, giving, n_remaining = _plan_rounds(n_sets, sample_size, len(_labels(sizes)))
-            gives_more = set(rng_for(*names, "groups").sample(giving, n_remaining))
-            seats = {}
-            for stratum in sizes:
-                group = _group(stratum)
-                n_sets_drawn = min(n_rounds, n_sets[group])
-                seats[stratum] = n_sets_drawn + 1 if group in gives_more else n_sets_drawn
+            seats = _seats_by_group(Counter(strata), sample_size, rng_for(*names, "groups"))
             positions = _draw_from_strata(strata, seats, rng)
         case _:
             positions = list(range(n_samples))
@@ -197,16 +191,7 @@ def inclusion_probabilities(strata: Sequence[str], sampling: Sampling) -> dict[s
         expected = _expected_seats(sizes, sampling, sample_size)
         return {stratum: float(expected[stratum] / size) for stratum, size in sizes.items()}
     if sampling.rule == "grouped":
-        n_sets = _sets_by_group(sizes)
-        n_rounds, giving, n_remaining = _plan_rounds(n_sets, sample_size, len(_labels(sizes)))
-        probabilities: dict[str, float] = {}
-        for stratum, size in sizes.items():
-            group = _group(stratum)
-            expected_sets: float = min(n_rounds, n_sets[group])
-            if group in giving:
-                expected_sets += n_remaining / len(giving)
-            probabilities[stratum] = expected_sets / size
-        return probabilities
+        return _probabilities_by_group(sizes, sample_size)
     if sampling.step is not None:
         sample_size = math.ceil(n_samples / sampling.step)
     return dict.fromkeys(sizes, sample_size / n_samples)
@@ -340,7 +325,7 @@ def _round_seats(
     order = sorted(expected)
     rng.shuffle(order)
     if neighbours is not None:
-        order.sort(key=neighbours)
+        order.sort(key=neighbours)  # the order within a group stays as shuffled
     # Lengths in units of a common denominator are whole numbers, without errors of rounding.
     unit = math.lcm(*(share.denominator for share in expected.values()))
     end = unit - 1 - rng.randrange(unit)
@@ -370,6 +355,48 @@ def _labels(strata: Collection[str]) -> set[str]:
     return {stratum.rpartition("/")[2] for stratum in strata}
 
 
+def _seats_by_group(
+    sizes: Mapping[str, int], sample_size: int, rng: random.Random
+) -> dict[str, int]:
+    """Return how many samples are drawn from each stratum: as many as its group gives sets.
+
+    Args:
+        sizes: Number of samples of each stratum.
+        sample_size: Number of samples to draw in total.
+        rng: Draws the groups that give the last sets.
+    """
+    n_sets = _sets_by_group(sizes)
+    plan = _plan_rounds(n_sets, sample_size, len(_labels(sizes)))
+    gives_more = set(rng.sample(plan.giving, plan.n_remaining))
+    seats: dict[str, int] = {}
+    for stratum in sizes:
+        group = _group(stratum)
+        n_sets_drawn = min(plan.n_complete, n_sets[group])
+        if group in gives_more:
+            n_sets_drawn += 1
+        seats[stratum] = n_sets_drawn
+    return seats
+
+
+def _probabilities_by_group(sizes: Mapping[str, int], sample_size: int) -> dict[str, float]:
+    """Return the probability of each sample of a stratum to be drawn, by the stratum's name.
+
+    Args:
+        sizes: Number of samples of each stratum.
+        sample_size: Number of samples to draw in total.
+    """
+    n_sets = _sets_by_group(sizes)
+    plan = _plan_rounds(n_sets, sample_size, len(_labels(sizes)))
+    probabilities: dict[str, float] = {}
+    for stratum, size in sizes.items():
+        group = _group(stratum)
+        expected_sets: float = min(plan.n_complete, n_sets[group])
+        if group in plan.giving:
+            expected_sets += plan.n_remaining / len(plan.giving)
+        probabilities[stratum] = expected_sets / size
+    return probabilities
+
+
 def _sets_by_group(sizes: Mapping[str, int]) -> dict[str, int]:
     """Return how many sets of one sample per label each group can give.
 
@@ -383,9 +410,18 @@ def _sets_by_group(sizes: Mapping[str, int]) -> dict[str, int]:
     return n_sets
 
 
-def _plan_rounds(
-    n_sets: Mapping[str, int], sample_size: int, n_labels: int
-) -> tuple[int, list[str], int]:
+class _RoundPlan(NamedTuple):
+    """How many sets of samples are drawn from each group, in rounds."""
+
+    n_complete: int
+    """Number of rounds in which every group gives a set, if it has one left."""
+    giving: list[str]
+    """Groups with a set left for the last round."""
+    n_remaining: int
+    """How many of these give it."""
+
+
+def _plan_rounds(n_sets: Mapping[str, int], sample_size: int, n_labels: int) -> _RoundPlan:
     """Plan how many sets of samples are drawn from each group, where a set has one sample for each label.
 
     In each round, every group that has a set left gives one, until there are enough. In the last round, some of these
@@ -395,9 +431,6 @@ def _plan_rounds(
         n_sets: Number of sets of one sample per label that each group has.
         sample_size: Number of samples to draw.
         n_labels: Number of labels, the size of a set.
-
-    Returns:
-        The number of complete rounds, the groups with a set left for another round, and how many of them give it.
 
     Raises:
         DataError: The groups have fewer sets than are to be drawn.
@@ -415,4 +448,4 @@ def _plan_rounds(
             f"the source has {sum(n_sets.values())} sets of one sample of each of {n_labels} labels in a group, "
             f"{n_wanted} are to be drawn; give a smaller count"
         )
-    return n_rounds, giving, n_remaining
+    return _RoundPlan(n_complete=n_rounds, giving=giving, n_remaining=n_remaining)

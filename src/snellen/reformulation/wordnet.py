@@ -24,6 +24,7 @@ Tiers = tuple[tuple[str, ...], ...]
 VERSION = "3.0"
 """The WordNet version whose ids name ImageNet's classes."""
 DEBIAN = Path("/usr/share/wordnet")
+"""Folder of WordNet's files if a Debian package installed them."""
 MAX_DISTANCE = 6
 """Most steps between a word and one that counts as related."""
 _LEXNAMES = """
@@ -117,17 +118,17 @@ class WordNet:
         """Yield tiers of synsets that are reached over a shared hypernym within MAX_DISTANCE steps, nearest first."""
         ancestors = self._ancestors(synset)
         # Of each hypernym, the synsets that are as many steps below it as were taken so far.
-        rows = {ancestor: [ancestor] for ancestor in ancestors if ancestor != synset}
+        lowest_below = {ancestor: [ancestor] for ancestor in ancestors if ancestor != synset}
         met_synsets = set(ancestors)
         for distance in range(2, MAX_DISTANCE + 1):
             ranks: dict[str, tuple[int, int]] = {}
             for ancestor, steps_up in ancestors.items():
                 if not 0 < steps_up < distance:
                     continue
-                rows[ancestor] = self._hyponyms(rows[ancestor])
+                lowest_below[ancestor] = self._hyponyms(lowest_below[ancestor])
                 rank = (distance, -self._depth(ancestor))
-                for neighbour in rows[ancestor]:
-                    ranks[neighbour] = min(ranks.get(neighbour, (distance, 0)), rank)
+                for neighbour in lowest_below[ancestor]:
+                    ranks[neighbour] = min(ranks.get(neighbour, rank), rank)
 
             unmet = []
             for neighbour in sorted(ranks):
