@@ -230,7 +230,7 @@ def test_a_study_is_one_command_in_a_clean_folder(capsys: pytest.CaptureFixture[
         capsys, "study", "hallucination", "snellen:oracle", "--source", folder
     )
     assert code == 0, said
-    assert "POPE F1 in each cell" in shown and "100.0%" in shown
+    assert "Yes-no F1 in each cell" in shown and "100.0%" in shown
     code, _, said = small.command(capsys, "study", "rounds-classes", "snellen:oracle")
     assert (
         code == 2

@@ -6,34 +6,62 @@ import re
 from datetime import date
 
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}")
+_MONTHS = tuple(
+    "January February March April May June July August September October November December".split()
+)
+_MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" if name[3:] else name for name in _MONTHS)
+_WRITTEN = re.compile(
+    rf"\b(?:(?P<month>{_MONTH})\.? (?P<day>\d{{1,2}})(?:st|nd|rd|th)?,?"
+    rf"|(?P<first_day>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<second_month>{_MONTH})\.?,?) (?P<year>\d{{4}})\b",
+    re.IGNORECASE,
+)
+"""A date with its month in words: `March 22, 2026`, `22 Mar 2026`."""
 _FIGURES = re.compile(r"(?<![\d/.-])(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})(?![\d/-])")
 
 
-def iso_date(text: str) -> date | None:
-    """Return the date that a text is in ISO form; None for any other text.
+def date_in_full(text: str) -> date | None:
+    """Return the date that a text is, in ISO form or with its month in words; None for any other text.
 
     Examples:
-        >>> iso_date("2026-03-22")
-        datetime.date(2026, 3, 22)
+        >>> date_in_full("2026-03-22"), date_in_full("22 March 2026"), date_in_full("22/03/2026")
+        (datetime.date(2026, 3, 22), datetime.date(2026, 3, 22), None)
     """
-    if not _ISO.fullmatch(text.strip()):
+    dated = in_iso_form(text.strip())
+    if not _ISO.fullmatch(dated):
         return None
     try:
-        return date.fromisoformat(text.strip())
+        return date.fromisoformat(dated)
     except ValueError:
         return None
+
+
+def in_iso_form(text: str) -> str:
+    """Return a text with dates that have their month in words in ISO form.
+
+    Examples:
+        >>> in_iso_form("It was on March 22nd, 2026.")
+        'It was on 2026-03-22.'
+    """
+
+    def spelled(match: re.Match[str]) -> str:
+        month = (match["month"] or match["second_month"])[:3].casefold()
+        number = 1 + [name[:3].casefold() for name in _MONTHS].index(month)
+        day = int(match["day"] or match["first_day"])
+        return f"{match['year']}-{number:02}-{day:02}"
+
+    return _WRITTEN.sub(spelled, text)
 
 
 def states_date(reply: str, expected: date) -> bool:
     """Return whether the only date in a reply may be the expected one: year first, day first or month first.
 
     Examples:
-        >>> states_date("It was 22/03/2026.", date(2026, 3, 22))
-        True
+        >>> states_date("It was 22/03/2026.", date(2026, 3, 22)), states_date("March 22, 2026", date(2026, 3, 22))
+        (True, True)
         >>> states_date("From 22/03/2026 to 24/03/2026.", date(2026, 3, 22))
         False
     """
-    match_by_text = {match[0]: match for match in _FIGURES.finditer(reply)}
+    match_by_text = {match[0]: match for match in _FIGURES.finditer(in_iso_form(reply))}
     if len(match_by_text) != 1:
         return False
     [match] = match_by_text.values()

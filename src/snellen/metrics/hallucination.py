@@ -204,9 +204,9 @@ def _pope_metric(
     def row(quantity: str, **own: Any) -> MetricRow:
         """Declare a row of POPE's metric by the quantity that it holds, such as `F1`."""
         name = f"{name_prefix}pope_{re.sub('[ -]', '_', quantity.lower())}"
-        return pooled_row(
-            name, f"{name_prefix.replace('_', ' ')}POPE {quantity}", **{"unparsed": "wrong"} | own
-        )
+        # Other benchmarks ask for yes or no, too, and only POPE's own parser is POPE's alone.
+        title = f"legacy POPE {quantity}" if name_prefix else f"yes-no {quantity}"
+        return pooled_row(name, title, **{"unparsed": "wrong"} | own)
 
     return CorpusCountMetric(
         description=what,

@@ -24,7 +24,7 @@ from snellen.extraction.standard import read_choice
 from snellen.extraction.tokens import compared_form
 from snellen.extraction.yes_no import verdict_part
 from snellen.formats.quantities import holds_quantities
-from snellen.metrics.dates import iso_date, states_date
+from snellen.metrics.dates import date_in_full, states_date
 from snellen.metrics.declaration import reply_metric
 from snellen.metrics.hallucination import read_yes_no
 from snellen.metrics.normalise import standard_normalise, vqa_normalise
@@ -118,7 +118,8 @@ def typed_match(reply: str, references: Sequence[str]) -> float:
     - a number: it must be the only number in the reply, in the answer that it announces, or in the last line of a
       calculation, in digits (with its sign and unit) or words. It may also end a sentence whose other numbers are in the
       question (`the share in 1994 is 1.0%`);
-    - a date such as `2026-03-22`: also the only date in the reply, in digits in any order (`22/03/2026`);
+    - a date such as `2026-03-22` or `March 22, 2026`: also the only date in the reply, in digits in any order
+      (`22/03/2026`) or with its month in words;
     - any other text: its words, without an article before them, must occur consecutively, plural or singular, without a negation just before them (`not
       a dog` is not dog); if the question offers it among others ("liver or spleen?") and the reply names several of
       these, it must be the one that the reply chooses;
@@ -148,7 +149,7 @@ def typed_match(reply: str, references: Sequence[str]) -> float:
 
 def _gives(reply: str, gold: str, reference: str) -> bool:
     """Return whether a reply gives a reference answer, compared as a date, a letter, signs, a number or words."""
-    expected_date = iso_date(reference)
+    expected_date = date_in_full(reference)
     if expected_date is not None and states_date(reply, expected_date):
         return True
     if reference.strip() in LETTERS and len(reply.split()) > 1:
