@@ -489,7 +489,7 @@ def _own_runs(
                 spec = spec_of_file(name, taken.path, files, drafts)
                 target = build_benchmark(spec, source=folder, to=folder / "benchmark")
                 _remove_scores_of_others(folder, target)
-            if shared is None and own_file.questions.drafts == drafts:
+            if own_file.questions.drafts == drafts:
                 placed: Sequence[PlacedRow] = own_file.questions.placed
             else:
                 with_ids = _with_own_ids(taken.file)
