@@ -853,3 +853,37 @@ def test_objects_in_texts_are_compared_field_by_field_in_any_order(
         rows.append({"key": n, "truth": spell(right), "prediction": spell(replied)})
     # Two fields of three are always right, and the tool in three rows of four.
     assert sn.score(table("objects.csv", rows)).value() == pytest.approx((1 + 1 + 0.75) / 3)
+
+
+@pytest.mark.parametrize("suffix", ["json", "jsonl"])
+def test_a_single_record_under_its_id_is_a_question(suffix: str) -> None:
+    record = {"question": "What is it?", "answer": "a cat", "prediction": "a cat"}
+    Path(f"one.{suffix}").write_text(json.dumps({"q1": record}))
+    assert sn.score(f"one.{suffix}").value() == 1
+    summary = {"model": "m", "split": "test", "accuracy": 1.0}
+    Path("summary.json").write_text(json.dumps({"run": summary}))
+    with pytest.raises(DataError):
+        sn.score("summary.json")
+
+
+def test_rates_of_errors_say_what_a_mean_hides() -> None:
+    def line(n: int) -> dict[str, Any]:
+        # Right texts of 2 and 22 characters; the reply to a short one has 21 more than the text.
+        right = "no" if n % 4 == 0 else f"the lively song of n {n % 10}"
+        return {"id": n, "gt_text": right, "ocr_text": right + "!" * 21 * (n % 4 == 0), "cer": 0.5}
+
+    path = Path(table("lines.csv", [line(n) for n in range(N)]))
+    [taken] = taken_files(path, FileReading())
+    [pooled] = [note for note in taken.file.notes if "over all characters" in note]
+    # 10 short lines have 21 errors each, of 10 * 2 + 30 * 22 characters.
+    assert f"{210 / 680:.3f}" in pooled
+    run = sn.score(path)
+    assert run.value() == pytest.approx(21 / 2 / 4)
+    assert "in character error rate, more errors than the right texts have characters" in str(run)
+
+
+def test_transcripts_of_a_file_about_speech_are_scored_by_words() -> None:
+    rows = [{"key": n, "transcript": f"engage {thing(n)}", "prediction": said(n)} for n in range(N)]
+    for name, metric in (("asr_results", "word_error_rate"), ("results", "character_error_rate")):
+        [taken] = taken_files(Path(table(f"{name}.csv", rows)), FileReading())
+        assert taken.file.metrics[0] == metric

@@ -70,7 +70,20 @@ def records_in(content: Any) -> list[Any] | None:
     nested = _nested(_without_facts(content))
     if nested and len(nested) > 1:
         return nested
-    return _only_list_inside(content)
+    inside = _only_list_inside(content)
+    if inside is None and nested and _has_texts(nested[0]):
+        return nested
+    return inside
+
+
+def _has_texts(record: Any) -> bool:
+    """Return whether an object has several texts, as a question with its reply has, and numbers that sum up a run have not."""
+    values = record.values() if isinstance(record, dict) else ()
+    return sum(isinstance(value, str) for value in values) > FEWEST_TEXTS
+
+
+FEWEST_TEXTS = 2
+"""A single object under a name is a record only if it has more texts than this, its id among them."""
 
 
 def _is_plain(value: Any) -> bool:

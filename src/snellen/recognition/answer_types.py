@@ -1,7 +1,7 @@
 """The type of open questions, told by their right answers: yes or no, classes, numbers, boxes, VQA, captions, texts.
 
 A type brings the metrics that compare its answers. Answers that are few classes make a question of choice among them.
-Yes and no in English are not options to show: such questions stay open, and POPE's accuracy reads their replies.
+Yes and no in English are not options to show: such questions stay open, and the metric `pope` reads their replies.
 """
 
 from __future__ import annotations

@@ -248,6 +248,9 @@ def _level(numbers: Sequence[ModelNumbers]) -> str:
     else:
         opening = f"{model.name} scores {value} in {metric_title(model.metric)}"
 
+    if model.unit.startswith("edits per ") and model.headline.value > 1:
+        what = model.unit.removeprefix("edits per ")
+        opening += f", more errors than the right texts have {what}s"
     if model.share_in_file is not None:
         opening += (
             f", but {percent_text(model.share_in_file)} by the file's own verdicts; compare some replies with the "

@@ -27,6 +27,8 @@ from snellen.recognition.reply_names import is_verdict
 from snellen.recognition.tables import TableRoles
 from snellen.recognition.verdicts import verdict_column, verdict_of_cell
 
+FEWEST_VERDICTS = 2
+"""A table of a single row sums up a run."""
 FEWEST_SHARES = 20
 """The fewest rows with ids for which numbers between 0 and 1 are verdicts on replies, and not results of models."""
 MOST_NAMED = 8
@@ -56,7 +58,7 @@ def columns_of_verdicts(
     """
     if given:
         return tuple(given)
-    if are_scores(roles) or column_of_empty_replies(rows):
+    if len(rows) < FEWEST_VERDICTS or are_scores(roles) or column_of_empty_replies(rows):
         return ()
     profiles = {
         name: profile

@@ -550,7 +550,7 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
                         *of_confidences,
                         *recorded,
                         *of_readings,
-                        *_far_too_long(whole, metrics, of_model),
+                        *_on_rates_of_errors(whole, metrics, of_model),
                     ),
                 )
             )
@@ -928,7 +928,9 @@ def _metrics_of_columns(reading: TableReading) -> tuple[tuple[str, ...], tuple[s
     if answer.endswith(("caption", "captions")) and not reading.column("question"):
         return CAPTIONS, (f"the right answers are captions: {CAPTIONS[0]}",)
     if answer in _TRANSCRIPTS:
-        return _CER, (f"the right answers are transcripts: {_CER[0]}",)
+        words = split_name(reading.path.name.partition(".")[0].replace("-", "_"))
+        metrics = _CER if words.isdisjoint(_OF_SPEECH) else _WER
+        return metrics, (f"the right answers are transcripts: {metrics[0]}",)
     scored: dict[tuple[str, ...], str] = {}
     for name in reading.roles.profiles:
         called = folded_name(name.rpartition(".")[2])
@@ -1146,32 +1148,51 @@ FAR_TOO_LONG = 3
 """A transcript more than this many times as long as the right text shows that the model repeated itself."""
 MOST_ADDED = 0.1
 """There is no note if such replies add less than this to the mean rate of errors."""
+LEAST_DIFFERENCE = 0.01
+"""There is no note on the rate over all characters if it differs from the mean rate by less than this."""
 
 
-def _far_too_long(
+def _on_rates_of_errors(
     rows: Sequence[PredictedRow], metrics: Sequence[str], reading: TableReading
 ) -> tuple[str, ...]:
-    """Return a note about transcripts so long that a few of them determine the mean rate of errors; else empty.
+    """Return notes about a mean rate of errors that a few transcripts determine, or that pooling changes; often empty.
 
-    A model that repeats itself endlessly writes such texts. A reply has at least as many errors as
-    it has characters more than the right text, so one reply can count as much as hundreds.
+    A model that repeats itself endlessly writes transcripts far longer than the right text. Such a
+    reply has at least as many errors as it has characters more than that text, so one reply can
+    count as much as hundreds.
     """
     if metrics not in (_CER, _WER):
         return ()
+    notes: list[str] = []
     added: dict[str, float] = {}
+    n_edits = 0.0
+    n_characters = 0
+    rates: list[float] = []
     for row in rows:
         length = max(map(len, row.references), default=0)
-        if row.reply and length and len(row.reply) > FAR_TOO_LONG * length:
+        if not row.reply or not length:
+            continue
+        if len(row.reply) > FAR_TOO_LONG * length:
             added[row.where] = len(row.reply) / length - 1
-    if sum(added.values()) < MOST_ADDED * len(rows):
-        return ()
-    place, most = max(added.items(), key=lambda item: item[1])
-    note = (
-        f"transcripts that are more than {FAR_TOO_LONG} times as long as the right text, as of a model that repeats itself: "
-        f"{len(added)} of {len(rows):,}; they add at least "
-        f"{sum(added.values()) / len(rows):.2f} to the mean rate of errors ({place} alone {most / len(rows):.2f})"
-    )
-    return (note, *_own_measures(reading))
+        if metrics == _CER and len(row.references) == 1 and row.references[0].strip():
+            rate = character_error_rate(row.reply, row.references)
+            rates.append(rate)
+            n_edits += rate * length
+            n_characters += length
+    if sum(added.values()) >= MOST_ADDED * len(rows):
+        place, most = max(added.items(), key=lambda item: item[1])
+        notes.append(
+            f"transcripts that are more than {FAR_TOO_LONG} times as long as the right text, as of a model that repeats itself: "
+            f"{len(added)} of {len(rows):,}; they add at least "
+            f"{sum(added.values()) / len(rows):.2f} to the mean rate of errors ({place} alone {most / len(rows):.2f})"
+        )
+        notes += _own_measures(reading)
+    if rates and abs(n_edits / n_characters - sum(rates) / len(rates)) >= LEAST_DIFFERENCE:
+        notes.append(
+            "the character error rate is the mean over the rows; over all characters of the file together it is "
+            f"{n_edits / n_characters:.3f}"
+        )
+    return tuple(notes)
 
 
 def _own_measures(reading: TableReading) -> tuple[str, ...]:
