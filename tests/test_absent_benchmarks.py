@@ -63,3 +63,13 @@ def test_a_benchmark_that_needs_a_package_is_left_out_too(
 def test_a_run_of_nothing_else_stops(questions: Benchmark) -> None:
     with pytest.raises(sn.DataError, match="cannot be fetched"):
         sn.evaluate("snellen:uniform", ABSENT)
+
+
+def test_a_run_of_which_nothing_can_be_fetched_names_each_benchmark(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, _, error = small.command(capsys, "run", "snellen:uniform", ABSENT, "modern/mmstar")
+    assert code == 3
+    for name in (ABSENT, "modern/mmstar"):
+        assert any(line.startswith(f"{name} cannot be fetched: ") for line in error.splitlines())
+    assert f"none of {ABSENT}, modern/mmstar can be fetched" in error.splitlines()[-1]

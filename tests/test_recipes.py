@@ -199,15 +199,21 @@ def test_numbers_are_compared_without_the_benchmarks_that_cannot_be_fetched(
     assert all(number.differs[0].startswith("not run: ") for number in absent_numbers)
 
 
-def test_a_card_of_which_nothing_can_be_fetched_is_an_error(
+def test_a_card_of_which_nothing_can_be_fetched_is_a_table_of_the_reasons(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     recipe = tmp_path / "mine.toml"
-    recipe.write_text(MINE.partition("[[numbers]]")[0] + ABSENT)
-    arguments = ["reproduce", "snellen:tiny", "--recipe", str(recipe)]
-    code, _, err = small.command(capsys, *arguments, "--runs", str(tmp_path / "runs"))
-    assert code != 0 and "cannot be fetched" in err.splitlines()[-1]
+    recipe.write_text(MINE.partition("[[numbers]]")[0] + ABSENT + ABSENT_WITH_PROMPTS)
+    arguments = ["reproduce", "snellen:tiny", "--recipe", str(recipe), "--json"]
+    code, out, err = small.command(capsys, *arguments, "--runs", str(tmp_path / "runs"))
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["benchmark"] for row in rows] == ["reform-eval/vqav2", "modern/mmstar"]
+    for row in rows:
+        assert (
+            row["what differs"].startswith("not run: ") and row["benchmark"] in row["what differs"]
+        )
+    assert code == 3 and "skipped: reform-eval/vqav2, modern/mmstar; " in err.splitlines()[-1]
 
 
 def test_a_metric_of_a_card_that_the_run_does_not_have_is_named(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 
@@ -205,9 +205,18 @@ class ErrorBudgetError(SnellenError):
 
 
 class AbsentBenchmarkError(SnellenError):
-    """A run left out benchmarks that could not be fetched; all others were asked."""
+    """A run left out benchmarks that could not be fetched; all others were asked.
+
+    Args:
+        message: The message.
+        reasons: Why each benchmark could not be fetched, by name.
+    """
 
     exit_code = 3
+
+    def __init__(self, message: str, reasons: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.reasons = dict(reasons or {})
 
 
 class SuiteWarning(UserWarning):

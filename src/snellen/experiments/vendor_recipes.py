@@ -16,7 +16,7 @@ from snellen.catalogue.recipes import (
     VendorRecipe,
     find_recipe,
 )
-from snellen.errors import DataError, MissingExtraError, NoSourceError, SnellenError
+from snellen.errors import AbsentBenchmarkError, DataError, MissingExtraError, NoSourceError
 from snellen.experiments.evaluation import FinishedRun
 from snellen.experiments.results import Results
 from snellen.models.model_strings import ModelSpec, model_string, parse_spec
@@ -286,7 +286,7 @@ def compare_with_card(
         groups[templates].append(number.benchmark)
 
     faults: dict[str, str] = {}
-    first_error: SnellenError | None = None
+    missing_package: MissingExtraError | None = None
     measured: dict[str, tuple[list[Result], AppliedRecipe]] = {}
     for templates, benchmarks in groups.items():
         templates = spec.question.templates or templates
@@ -294,10 +294,13 @@ def compare_with_card(
         applied = apply_recipe(recipe_spec, name, announce)
         try:
             finished = evaluate_runs(applied.spec)
-        except (NoSourceError, MissingExtraError) as error:
+        except (NoSourceError, MissingExtraError, AbsentBenchmarkError) as error:
             # None of these benchmarks can be fetched.
-            faults.update(dict.fromkeys(benchmarks, str(error)))
-            first_error = first_error or error
+            reasons = error.reasons if isinstance(error, AbsentBenchmarkError) else {}
+            for benchmark in benchmarks:
+                faults[benchmark] = reasons.get(benchmark, str(error))
+            if isinstance(error, MissingExtraError):
+                missing_package = missing_package or error
             continue
         results = Results([run.scored for run in finished])
         for run in finished:
@@ -307,8 +310,8 @@ def compare_with_card(
             rows += [row for row in results.headlines if row.benchmark == benchmark]
             measured[benchmark] = (rows, applied)
 
-    if first_error and not measured:
-        raise first_error
+    if missing_package and not measured:
+        raise missing_package
     disagreeing: list[Reproduced] = []
     others: list[Reproduced] = []
     for number, value in printed:

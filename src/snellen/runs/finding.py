@@ -21,6 +21,7 @@ from snellen.catalogue.selection import unknown_benchmark
 from snellen.common.conditions import Condition
 from snellen.common.paths import benchmark_folder, expanded, shell_word
 from snellen.errors import (
+    AbsentBenchmarkError,
     DataError,
     MissingExtraError,
     NoSourceError,
@@ -167,8 +168,7 @@ def find_benchmarks(
     benchmarks = list(benchmark_by_folder.values())
     if absent is not None and faults:
         if not benchmarks:
-            _, first_fault = faults[0]
-            raise first_fault
+            raise _none_fetched(faults, announce)
         for name, fault in faults:
             absent.append(AbsentBenchmark(name, str(fault)))
             announce(f"{name} cannot be fetched and is skipped: {fault}")
@@ -191,6 +191,28 @@ def find_benchmarks(
     if not selected_benchmarks:
         raise _nothing_selected(patterns, where, benchmarks)
     return selected_benchmarks
+
+
+def _none_fetched(faults: Sequence[tuple[str, SnellenError]], announce: Announce) -> SnellenError:
+    """Return the error of a run of which no benchmark can be fetched. The reason for each of several is announced.
+
+    Args:
+        faults: The name and the error of each benchmark.
+        announce: Receives a line for each of several benchmarks.
+    """
+    _, first_fault = faults[0]
+    if len(faults) == 1:
+        return first_fault
+    for name, fault in faults:
+        reason = str(fault)
+        announce(reason if name in reason else f"{name} cannot be fetched: {reason}")
+    names = ", ".join(name for name, _ in faults)
+    reasons = {name: str(fault) for name, fault in faults}
+    again = for_caller("repeat the command", "repeat the call")
+    return AbsentBenchmarkError(
+        f"none of {names} can be fetched, for the reasons above; {again} when the files can be fetched",
+        reasons,
+    )
 
 
 def _nothing_selected(

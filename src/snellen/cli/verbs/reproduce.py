@@ -100,7 +100,7 @@ def reproduce_command(
     compared = compare_with_card(spec, evaluated, recipe, partial(announce))
     rows = [_cells(reproduced) for reproduced in compared]
     show_table("The numbers of the card, and those measured", HEADER, rows, as_json)
-    if not as_json:
+    if all_finished and not as_json:
         view = command_line("view", *(run.scored.folder for run in all_finished))
         announce_next(f"{view} shows every question and reply")
     # After the table, which is worth having without the benchmarks that could not be fetched.
