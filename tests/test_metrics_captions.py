@@ -19,7 +19,7 @@ from pycocoevalcap.rouge.rouge import Rouge
 import small
 import snellen as sn
 from snellen.errors import DataError, MissingExtraError
-from snellen.metrics._caption_arrays import _sorted
+from snellen.metrics._caption_arrays import _sort_with_order
 from snellen.metrics.captions import (
     bleu_counts,
     bleu_from_sums,
@@ -356,7 +356,7 @@ def test_without_java_meteor_says_what_is_missing(monkeypatch):
 @given(st.lists(st.integers(0, 2**62 - 1), min_size=1, max_size=30))
 def test_keys_too_large_for_the_fast_sort_are_sorted_as_well(keys):
     for some in (keys, [key % 7 for key in keys]):
-        values, order = _sorted(np.array(some, dtype=np.int64))
+        values, order = _sort_with_order(np.array(some, dtype=np.int64))
         assert values.tolist() == sorted(some)
         assert [some[i] for i in order] == sorted(some)
         assert order.tolist() == sorted(range(len(some)), key=some.__getitem__)

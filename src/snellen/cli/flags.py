@@ -17,7 +17,7 @@ from snellen.common.record_fields import RecordField, record_fields
 from snellen.errors import DataError
 from snellen.experiments.compare_spec import SubsetSpec
 from snellen.fetching.user_callbacks import agree_to_all, go_offline
-from snellen.metrics.declaration import JUDGING, judging_code
+from snellen.metrics.declaration import JUDGE_PREFIX, judging_code
 from snellen.registry import code_name, is_code, register_scoring_code
 from snellen.runs.spec import (
     ExecutionSpec,
@@ -516,7 +516,7 @@ def _check_given_once(metrics: Sequence[str], judges: Sequence[str]) -> None:
     for metric in metrics:
         name = judging_code(metric)
         if name:
-            raise DataError(f"--metric {JUDGING}{name}: this is a judge; write --judge {name}")
+            raise DataError(f"--metric {JUDGE_PREFIX}{name}: this is a judge; write --judge {name}")
     for judge in judges:
         name = code_name(judge)
         if name in metrics:

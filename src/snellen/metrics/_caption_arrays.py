@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
-_SIGMA = 6.0
-_ORDERS = 4
+_LENGTH_PENALTY_SIGMA = 6.0
+_MAX_NGRAM_LENGTH = 4
 
 
 class Corpus(Struct, frozen=True):
@@ -74,15 +74,18 @@ def encode(words: list[str], end: str, sizes: list[int]) -> Corpus:
         end: The text in `words` after each caption.
         sizes: Number of references of each image.
     """
-    # Looking up an unknown word gives it the next number.
-    numbers: defaultdict[str, int] = defaultdict(count().__next__)
-    end_number = numbers[end]  # 0
-    codes = np.fromiter(map(numbers.__getitem__, words), np.int64, len(words))
-    ends = np.flatnonzero(codes == end_number)
-    lengths = np.diff(ends, prepend=-1) - 1
-    image_of_reference = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
-    n_words = len(numbers) - 1
-    return Corpus(codes[codes != end_number] - 1, lengths, image_of_reference, n_words)
+    # Looking up a new text gives it the next number: the text after each caption 0, the first word 1, and so on.
+    number_by_text: defaultdict[str, int] = defaultdict(count().__next__)
+    end_number = number_by_text[end]
+    numbers = np.fromiter(map(number_by_text.__getitem__, words), np.int64, len(words))
+    is_end = numbers == end_number
+    lengths = np.diff(np.flatnonzero(is_end), prepend=-1) - 1
+    return Corpus(
+        words=numbers[~is_end] - 1,  # words are numbered from 0
+        lengths=lengths,
+        image_of_reference=np.repeat(np.arange(len(sizes), dtype=np.int64), sizes),
+        n_words=len(number_by_text) - 1,
+    )
 
 
 def ngrams(corpus: Corpus) -> list[Counts]:
@@ -98,7 +101,7 @@ def ngrams(corpus: Corpus) -> list[Counts]:
     position = np.arange(len(words))
     code = words
     counts_by_n = []
-    for n in range(1, _ORDERS + 1):
+    for n in range(1, _MAX_NGRAM_LENGTH + 1):
         if n > 1:
             has_n_words = words_left[position] >= n
             position = position[has_n_words]
@@ -156,7 +159,7 @@ def cider_arrays(corpus: Corpus) -> Floats:
     reply_bigrams = n_bigrams[corpus.n_references :]
     reference_bigrams = n_bigrams[: corpus.n_references]
     difference = reply_bigrams[corpus.image_of_reference] - reference_bigrams
-    penalty = np.exp(-(difference**2) / (2 * _SIGMA**2))  # shape (references,)
+    penalty = np.exp(-(difference**2) / (2 * _LENGTH_PENALTY_SIGMA**2))  # shape (references,)
 
     similarity = np.zeros(corpus.n_images)  # shape (images,); summed over references and n
     for counts in ngrams(corpus):
@@ -164,7 +167,7 @@ def cider_arrays(corpus: Corpus) -> Floats:
             cosine = _cosines(corpus, counts, _idf(corpus, counts))
             similarity += np.bincount(corpus.image_of_reference, cosine * penalty, corpus.n_images)
     references_per_image = np.bincount(corpus.image_of_reference, minlength=corpus.n_images)
-    return similarity / _ORDERS / references_per_image * 10.0
+    return similarity / _MAX_NGRAM_LENGTH / references_per_image * 10.0
 
 
 def _idf(corpus: Corpus, counts: Counts) -> Floats:
@@ -239,7 +242,7 @@ def bleu_count_arrays(corpus: Corpus) -> Floats:
     words of the reference whose length is nearest.
     """
     length = corpus.lengths[corpus.n_references :]
-    n = np.arange(1, _ORDERS + 1)[:, None]  # shape (4, 1)
+    n = np.arange(1, _MAX_NGRAM_LENGTH + 1)[:, None]  # shape (4, 1)
     n_ngrams = np.maximum(0, length - n + 1)  # shape (4, images)
     rows = [_count_matching_ngrams(corpus), n_ngrams, length, _nearest_lengths(corpus, length)]
     return np.vstack(rows).astype(float)
@@ -285,18 +288,18 @@ def _count_matching_ngrams(corpus: Corpus) -> Floats:
     n_slots = int(np.bincount(corpus.image_of_reference).max()) + 1
     reply_slot = n_slots - 1
     reply_slots = np.full(n_replies, reply_slot)
-    slot_of_caption = np.concatenate([_within(corpus.image_of_reference), reply_slots])
+    slot_of_caption = np.concatenate([_index_within_image(corpus.image_of_reference), reply_slots])
 
     # A candidate is an n-gram at one position in a caption. `position` is the index of its first word. `prefix` is a
     # number for its image and its first n - 1 words, which is the image for n = 1; `image_of_prefix` gives the image.
     n_reference_words = int(corpus.lengths[: corpus.n_references].sum())
     word_keys = image_of_caption[caption] * corpus.n_words + words
-    position = np.flatnonzero(_in_reply(word_keys, n_reference_words))
+    position = np.flatnonzero(_may_be_in_reply(word_keys, n_reference_words))
     prefix = image_of_caption[caption[position]]
     image_of_prefix = np.arange(corpus.n_images)
 
-    matched_counts = np.zeros((_ORDERS, corpus.n_images))
-    for n in range(1, _ORDERS + 1):
+    matched_counts = np.zeros((_MAX_NGRAM_LENGTH, corpus.n_images))
+    for n in range(1, _MAX_NGRAM_LENGTH + 1):
         words_left = caption_ends[caption[position]] - position
         has_n_words = words_left >= n
         position = position[has_n_words]
@@ -308,7 +311,7 @@ def _count_matching_ngrams(corpus: Corpus) -> Floats:
         last_word = words[position + n - 1]
         ngram = prefix * corpus.n_words + last_word
         slot = slot_of_caption[caption[position]]
-        ngram_and_slot, order = _sorted(ngram * n_slots + slot)
+        ngram_and_slot, order = _sort_with_order(ngram * n_slots + slot)
 
         # A run consists of the occurrences of an n-gram in one caption; `count` is their number.
         run_start = np.flatnonzero(_changes(ngram_and_slot))
@@ -336,7 +339,7 @@ def _count_matching_ngrams(corpus: Corpus) -> Floats:
     return matched_counts
 
 
-def _in_reply(keys: Ints, n_references: int) -> NDArray[np.bool_]:
+def _may_be_in_reply(keys: Ints, n_references: int) -> NDArray[np.bool_]:
     """Return, for each word of all captions, whether the reply to the same image may have it too; shape (words,).
 
     A key stands for an image and a word. Only words that a reply has can match, so leaving out most others here saves
@@ -353,7 +356,7 @@ def _in_reply(keys: Ints, n_references: int) -> NDArray[np.bool_]:
     return is_candidate
 
 
-def _sorted(keys: Ints) -> tuple[Ints, Ints]:
+def _sort_with_order(keys: Ints) -> tuple[Ints, Ints]:
     """Return numbers (at least 0) in ascending order, and the index of each before: [7, 5] gives [5, 7] and [1, 0].
 
     If a number and its index fit into 63 bits together, they are sorted as one plain number, which is faster.
@@ -367,7 +370,7 @@ def _sorted(keys: Ints) -> tuple[Ints, Ints]:
     return packed >> index_bits, packed & ((1 << index_bits) - 1)
 
 
-def _within(image: Ints) -> Ints:
+def _index_within_image(image: Ints) -> Ints:
     """Return the number of each reference within its image, from 0: [0, 1, 0, 1, 2] for the images [4, 4, 7, 7, 7].
 
     Args:

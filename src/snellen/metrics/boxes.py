@@ -15,12 +15,12 @@ from snellen.metrics.declaration import Marks, read_rate_metric, share_row
 Corners = tuple[float, float, float, float]
 """Left, top, right, bottom."""
 Point = tuple[float, float]
-_KEY = late_pattern(r"[\"']?\b[A-Za-z_]\w*[\"']?\s*[:=]\s*")
-_TAG = late_pattern(r"<[^<>]*?(?=\s\w+=|>)")
+_NAME_BEFORE_NUMBER = late_pattern(r"[\"']?\b[A-Za-z_]\w*[\"']?\s*[:=]\s*")
+_MARKUP_TAG = late_pattern(r"<[^<>]*?(?=\s\w+=|>)")
 _NUMBER = r"(?<![\w.])[-+]?(?:\d+(?:\.\d+)?|\.\d+)(?![\w%]|\.\d)"
-_RUN = late_pattern(rf"{_NUMBER}(?:[\s,;()\[\]\"']+{_NUMBER})*")
-_FIGURE = late_pattern(_NUMBER)
-_ACCEPTED = 0.5
+_NUMBER_GROUP = late_pattern(rf"{_NUMBER}(?:[\s,;()\[\]\"']+{_NUMBER})*")
+_SINGLE_NUMBER = late_pattern(_NUMBER)
+_MIN_IOU = 0.5
 
 
 def read_box(text: str) -> Corners | None:
@@ -28,16 +28,16 @@ def read_box(text: str) -> Corners | None:
 
     The numbers are two opposite corners. The result is (left, top, right, bottom); None if there is no such group.
     """
-    corners = next((run for run in reversed(_runs(text)) if len(run) == 4), None)
-    if corners is None:
-        return None
-    first_x, first_y, second_x, second_y = corners
-    return (
-        min(first_x, second_x),
-        min(first_y, second_y),
-        max(first_x, second_x),
-        max(first_y, second_y),
-    )
+    for numbers in reversed(_number_groups(text)):
+        if len(numbers) != 4:
+            continue
+        first_x, first_y, second_x, second_y = numbers
+        left = min(first_x, second_x)
+        top = min(first_y, second_y)
+        right = max(first_x, second_x)
+        bottom = max(first_y, second_y)
+        return left, top, right, bottom
+    return None
 
 
 def read_point(text: str) -> Point | None:
@@ -45,7 +45,7 @@ def read_point(text: str) -> Point | None:
 
     None if the text has no group of two or four numbers.
     """
-    for numbers in reversed(_runs(text)):
+    for numbers in reversed(_number_groups(text)):
         if len(numbers) == 2:
             x, y = numbers
             return x, y
@@ -55,17 +55,17 @@ def read_point(text: str) -> Point | None:
     return None
 
 
-def _runs(text: str) -> list[list[float]]:
+def _number_groups(text: str) -> list[list[float]]:
     """Return the groups of numbers in a text: `[1, 2, 3, 4]` and `(5, 6)` with a word between them are two groups.
 
     Numbers belong to the same group if there are no words between them. Names such as `x=` and `"bbox_2d":` and tags
     such as `<box>` do not separate numbers.
     """
-    without_tags = _TAG.sub(" ", text).replace(">", " ")
-    without_names = _KEY.sub(" ", without_tags)
+    without_tags = _MARKUP_TAG.sub(" ", text).replace(">", " ")
+    without_names = _NAME_BEFORE_NUMBER.sub(" ", without_tags)
     groups = []
-    for group in _RUN.finditer(without_names):
-        groups.append([float(number) for number in _FIGURE.findall(group[0])])
+    for group in _NUMBER_GROUP.finditer(without_names):
+        groups.append([float(number) for number in _SINGLE_NUMBER.findall(group[0])])
     return groups
 
 
@@ -86,7 +86,8 @@ def iou(first: Corners, second: Corners) -> float:
 
 
 def _area(box: Corners) -> float:
-    return (box[2] - box[0]) * (box[3] - box[1])
+    left, top, right, bottom = box
+    return (right - left) * (bottom - top)
 
 
 def box_marks(reply: str, references: Sequence[str]) -> Marks:
@@ -101,7 +102,7 @@ def box_marks(reply: str, references: Sequence[str]) -> Marks:
     if box is None:
         return None
     best = max(iou(box, gold) for gold in golds)
-    return float(best >= _ACCEPTED), best
+    return float(best >= _MIN_IOU), best
 
 
 def point_marks(reply: str, references: Sequence[str]) -> Marks:

@@ -66,7 +66,8 @@ def cider(
     """
     from snellen.metrics._caption_arrays import cider_arrays, encode
 
-    corpus = encode(*_words(replies, references, tokens))
+    words, separator, sizes = _words_of_all(replies, references, tokens)
+    corpus = encode(words, separator, sizes)
     return _mean_score(cider_arrays(corpus).tolist())
 
 
@@ -79,7 +80,7 @@ def bleu_counts(
     """
     from snellen.metrics._caption_arrays import bleu_count_arrays, encode
 
-    words, separator, sizes = _words(replies, references, tokens)
+    words, separator, sizes = _words_of_all(replies, references, tokens)
     counts = bleu_count_arrays(encode(words, separator, sizes))  # shape (10, replies)
     return [tuple(reply_counts) for reply_counts in counts.T.tolist()]
 
@@ -129,7 +130,7 @@ def rouge_l(
     return _mean_score(scores)
 
 
-def _places(words: Sequence[str]) -> dict[str, int]:
+def _position_bits(words: Sequence[str]) -> dict[str, int]:
     """Return, for each word of a caption, its positions as bits: `["a", "b", "a"]` gives `{"a": 0b101, "b": 0b010}`."""
     bits_by_word: dict[str, int] = {}
     bit = 1
@@ -139,7 +140,9 @@ def _places(words: Sequence[str]) -> dict[str, int]:
     return bits_by_word
 
 
-def _common(bits_by_word: Mapping[str, int], length: int, second: Sequence[str]) -> int:
+def _common_subsequence_length(
+    bits_by_word: Mapping[str, int], length: int, second: Sequence[str]
+) -> int:
     """Return the length of the longest common subsequence of two captions (bit-parallel; Hyyrö 2004).
 
     Args:
@@ -147,11 +150,14 @@ def _common(bits_by_word: Mapping[str, int], length: int, second: Sequence[str])
         length: Number of words of the first caption.
         second: Words of the second caption.
     """
-    row = full = (1 << length) - 1
+    all_bits = (1 << length) - 1
+    # A zero bit at a position of the first caption means that the common subsequence grows by one word there.
+    row = all_bits
     for word in second:
         if word in bits_by_word:  # any other word leaves the row unchanged
             matches = row & bits_by_word[word]
-            row = ((row + matches) | (row - matches)) & full
+            row = ((row + matches) | (row - matches)) & all_bits
+    # Each bit cleared stands for one token of the common subsequence.
     return length - row.bit_count()
 
 
@@ -160,11 +166,11 @@ def _rouge_of_one(reply: list[str], captions: list[list[str]]) -> float:
 
     Precision and recall are each the best over the captions, as in the COCO evaluation.
     """
-    bits_by_word = _places(reply)
+    bits_by_word = _position_bits(reply)
     precisions: list[float] = []
     recalls: list[float] = []
     for caption in captions:
-        n_common = _common(bits_by_word, len(reply), caption)
+        n_common = _common_subsequence_length(bits_by_word, len(reply), caption)
         precisions.append(n_common / len(reply))
         recalls.append(n_common / len(caption))
     precision = max(precisions)
@@ -183,7 +189,7 @@ def _blank_words(text: str) -> list[str]:
     return text.split(" ")
 
 
-def _words(
+def _words_of_all(
     replies: Sequence[str], references: References, tokens: Tokens
 ) -> tuple[list[str], str, list[int]]:
     """Split captions into words.
@@ -236,9 +242,9 @@ def _tokenizer(tokens: Tokens) -> Callable[[str], list[str]]:
     raise DataError(f"caption metric: unknown tokenisation {tokens!r}; choose standard or legacy")
 
 
-UNLIKE = "10 needs a caption like every reference, and so references that are all alike"
+CIDER_LIMIT = "10 needs a caption like every reference, and so references that are all alike"
 CIDER = corpus_metric(
-    cider, title="CIDEr", unit="CIDEr", low=0.0, high=10.0, scale="cider", limit=UNLIKE
+    cider, title="CIDEr", unit="CIDEr", low=0.0, high=10.0, scale="cider", limit=CIDER_LIMIT
 )
 ROUGE_L = corpus_metric(rouge_l, title="ROUGE-L", unit="share", scale="rouge_l")
 
@@ -331,17 +337,17 @@ def meteor_counts(
 def _without_whole_chunk(statistics: tuple[float, ...]) -> tuple[float, ...]:
     """Return METEOR's statistics of a caption, with no chunk if reply and reference are the same words in the same order."""
     reply_words, reference_words = statistics[:2]
-    chunks, reply_matched, reference_matched = statistics[_CHUNKS:]
+    chunks, reply_matched, reference_matched = statistics[_INDEX_OF_CHUNKS:]
     all_match = reply_matched == reply_words and reference_matched == reference_words
     if chunks == 1 and all_match:
-        return (*statistics[:_CHUNKS], 0.0, reply_matched, reference_matched)
+        return (*statistics[:_INDEX_OF_CHUNKS], 0.0, reply_matched, reference_matched)
     return statistics
 
 
-_CHUNKS = 20
+_INDEX_OF_CHUNKS = 20
 """Index of the chunk count among the statistics; the matched words of reply and reference follow."""
 _ALPHA, _BETA, _GAMMA, _DELTA = 0.85, 0.2, 0.6, 0.75
-_WEIGHTS = (1.0, 0.6, 0.8, 0.6)
+_MATCH_WEIGHTS = (1.0, 0.6, 0.8, 0.6)
 """Of exact, stem, synonym and paraphrase matches. The program's own values for English."""
 
 
@@ -358,13 +364,15 @@ def meteor_from_sums(sums: Sequence[float]) -> float:
             the chunks, and the matched words of both.
     """
     reply_words, reference_words, reply_function, reference_function = sums[:4]
-    chunks, reply_matched, reference_matched = sums[_CHUNKS:]
+    chunks, reply_matched, reference_matched = sums[_INDEX_OF_CHUNKS:]
     matched_weights = []
     for side in (0, 1):  # reply, reference
         weights = []
-        for match_kind, weight in enumerate(_WEIGHTS):
-            content_matches = sums[4 + 4 * match_kind + side]
-            function_matches = sums[6 + 4 * match_kind + side]
+        for match_kind, weight in enumerate(_MATCH_WEIGHTS):
+            # The content words of both sides come first, then the function words of both.
+            first_of_kind = 4 + 4 * match_kind
+            content_matches = sums[first_of_kind + side]
+            function_matches = sums[first_of_kind + 2 + side]
             weights.append(weight * (_DELTA * content_matches + (1 - _DELTA) * function_matches))
         matched_weights.append(math.fsum(weights))
     matched_reply_weight, matched_reference_weight = matched_weights
@@ -445,22 +453,27 @@ class MissingJavaError(MissingExtraError):
 # --- metrics of the whole ---------------------------------------------------------------------------------------------
 
 
-_TOO_SHORT = "captions with fewer words than its n-grams have none that could match"
+_SHORT_CAPTION_LIMIT = "captions with fewer words than its n-grams have none that could match"
 
 
 def pooled_bleu(order: int, tokens: Tokens = "standard") -> CorpusCountMetric:
-    """BLEU of n-grams up to `order`, named `bleu_N`, or `legacy_bleu_N` on legacy tokens."""
-    name_prefix, title_prefix = ("legacy_", "legacy ") if tokens == "legacy" else ("", "")
+    """Declare BLEU of n-grams up to `order`, named `bleu_N`, or `legacy_bleu_N` on legacy tokens."""
+    name_prefix = ""
+    title_prefix = ""
+    word_note = "0 to 1"
+    if tokens == "legacy":
+        name_prefix = "legacy_"
+        title_prefix = "legacy "
+        word_note = "words between blanks, case and punctuation kept"
     name = f"{name_prefix}bleu_{order}"
-    token_note = "words between blanks, case and punctuation kept" if title_prefix else "0 to 1"
     return CorpusCountMetric(
-        description=f"BLEU-{order} (Papineni et al. 2002): n-gram precisions pooled over all captions, {token_note}",
+        description=f"BLEU-{order} (Papineni et al. 2002): n-gram precisions pooled over all captions, {word_note}",
         rows=(
             pooled_row(
                 name,
                 f"{title_prefix}BLEU-{order}",
                 scale=name,
-                limit=_TOO_SHORT if order > 1 else "",
+                limit=_SHORT_CAPTION_LIMIT if order > 1 else "",
             ),
         ),
         count=partial(bleu_counts, tokens=tokens),
@@ -473,14 +486,18 @@ BLEU_1, BLEU_2, BLEU_3, BLEU_4 = (pooled_bleu(order) for order in (1, 2, 3, 4))
 
 
 def pooled_meteor(tokens: Tokens = "standard") -> CorpusCountMetric:
-    """METEOR, named `meteor`, or `legacy_meteor` on legacy tokens."""
-    name_prefix, token_note = (
-        ("legacy_", " on words between blanks") if tokens == "legacy" else ("", "")
-    )
+    """Declare METEOR, named `meteor`, or `legacy_meteor` on legacy tokens."""
+    name_prefix = ""
+    title_prefix = ""
+    word_note = ""
+    if tokens == "legacy":
+        name_prefix = "legacy_"
+        title_prefix = "legacy "
+        word_note = " on words between blanks"
     name = f"{name_prefix}meteor"
     return CorpusCountMetric(
-        description=f"METEOR 1.5 (Denkowski and Lavie 2014) by its own Java program{token_note}, pooled over all captions",
-        rows=(pooled_row(name, f"{name_prefix.replace('_', ' ')}METEOR", scale=name),),
+        description=f"METEOR 1.5 (Denkowski and Lavie 2014) by its own Java program{word_note}, pooled over all captions",
+        rows=(pooled_row(name, f"{title_prefix}METEOR", scale=name),),
         count=partial(meteor_counts, tokens=tokens),
         compute=lambda sums: (meteor_from_sums(sums),),
         per_question=(name,),

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from datetime import date
 
-_ISO = re.compile(r"\d{4}-\d{2}-\d{2}")
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MONTHS = tuple(
     "January February March April May June July August September October November December".split()
 )
 _MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" if name[3:] else name for name in _MONTHS)
-_WRITTEN = re.compile(
+_DATE_WITH_MONTH_NAME = re.compile(
     rf"\b(?:(?P<month>{_MONTH})\.? (?P<day>\d{{1,2}})(?:st|nd|rd|th)?,?"
     rf"|(?P<first_day>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<second_month>{_MONTH})\.?,?) (?P<year>\d{{4}})\b",
     re.IGNORECASE,
 )
 """A date with its month in words: `March 22, 2026`, `22 Mar 2026`."""
-_FIGURES = re.compile(r"(?<![\d/.-])(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})(?![\d/-])")
+_NUMERIC_DATE = re.compile(r"(?<![\d/.-])(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})(?![\d/-])")
 
 
 def date_in_full(text: str) -> date | None:
@@ -27,7 +27,7 @@ def date_in_full(text: str) -> date | None:
         (datetime.date(2026, 3, 22), datetime.date(2026, 3, 22), None)
     """
     dated = in_iso_form(text.strip())
-    if not _ISO.fullmatch(dated):
+    if not _ISO_DATE.fullmatch(dated):
         return None
     try:
         return date.fromisoformat(dated)
@@ -49,7 +49,7 @@ def in_iso_form(text: str) -> str:
         day = int(match["day"] or match["first_day"])
         return f"{match['year']}-{number:02}-{day:02}"
 
-    return _WRITTEN.sub(spelled, text)
+    return _DATE_WITH_MONTH_NAME.sub(spelled, text)
 
 
 def states_date(reply: str, expected: date) -> bool:
@@ -61,7 +61,7 @@ def states_date(reply: str, expected: date) -> bool:
         >>> states_date("From 22/03/2026 to 24/03/2026.", date(2026, 3, 22))
         False
     """
-    match_by_text = {match[0]: match for match in _FIGURES.finditer(in_iso_form(reply))}
+    match_by_text = {match[0]: match for match in _NUMERIC_DATE.finditer(in_iso_form(reply))}
     if len(match_by_text) != 1:
         return False
     [match] = match_by_text.values()

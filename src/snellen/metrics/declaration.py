@@ -69,7 +69,7 @@ It is dropped when the corrected number replaces the number as read.
 """
 AS_READ = "_as_read"
 """Suffix of the uncorrected number if a corrected number has replaced it."""
-_AS_PRINTED = " x "
+_PRINTED_FACTOR = " x "
 _UNDEFINED = Unscored("metric undefined", "for this question")
 
 
@@ -171,17 +171,18 @@ class MetricRow(Struct, frozen=True, kw_only=True):
 
 def printed_unit(unit: str, factor: float) -> str:
     """Return the unit of values multiplied by `factor`, as in the tables of a paper: `share x 100`."""
-    return f"{unit}{_AS_PRINTED}{factor:g}"
+    return f"{unit}{_PRINTED_FACTOR}{factor:g}"
 
 
 def unit_multiplier(unit: str) -> float:
-    """Return the factor in a unit of `printed_unit`, or 1 for any other unit.
+    """Return the factor in a unit of `printed_unit`, such as 100 for `share x 100`, or 1 for any other unit.
 
     Examples:
         >>> unit_multiplier("share")
         1.0
     """
-    return float(unit.rpartition(_AS_PRINTED)[2]) if _AS_PRINTED in unit else 1.0
+    _, separator, factor = unit.rpartition(_PRINTED_FACTOR)
+    return float(factor) if separator else 1.0
 
 
 def _bound(bound: float | None) -> str:
@@ -433,7 +434,7 @@ def first_line(documented: object) -> str:
     return (documented.__doc__ or "").strip().partition("\n")[0]
 
 
-JUDGING = "judge:"
+JUDGE_PREFIX = "judge:"
 """Before the name of a function that judges replies, where it is among the metrics of a scoring."""
 
 
@@ -444,7 +445,7 @@ def judging_code(metric: str) -> str:
         >>> judging_code("judge:mine.py:short"), judging_code("mine.py:short")
         ('mine.py:short', '')
     """
-    return metric.removeprefix(JUDGING) if metric.startswith(JUDGING) else ""
+    return metric.removeprefix(JUDGE_PREFIX) if metric.startswith(JUDGE_PREFIX) else ""
 
 
 def find_metric(name: str) -> Metric:
@@ -466,7 +467,7 @@ def find_metric(name: str) -> Metric:
     """
     short_name = registry.code_attribute(name)
     if short_name != name and short_name not in registry.own_targets("metrics"):
-        return _as_metric(short_name, _unavailable(name))
+        return _as_metric(short_name, _measure_without_code(name))
     return _as_metric(short_name, registry.find_registered("metrics", short_name))
 
 
@@ -507,7 +508,7 @@ def function_metric(
     )
 
 
-def _unavailable(name: str) -> Measure:
+def _measure_without_code(name: str) -> Measure:
     """Return a function that raises an error when it is called, in place of a metric whose code is not available.
 
     This happens if a run was scored with a function in the user's own file, and a later command does not name that
@@ -556,18 +557,17 @@ def taking_all_references(
         return measure
     if parameters.takes_all and parameters.question is None and parameters.reply == 0:
         return measure
-    choose = max if better == "higher" else min
 
     @functools.wraps(measure)
     def of_references(reply: str, references: Sequence[str], *further_arguments: Any) -> float:
         question = question_of(reply)
         if parameters.takes_all:
             return measure(*parameters.arguments(question, reply, references), *further_arguments)
-        values = [
-            measure(*parameters.arguments(question, reply, reference), *further_arguments)
-            for reference in references or ("",)
-        ]
-        return choose(values)
+        values: list[float] = []
+        for reference in references or ("",):
+            arguments = parameters.arguments(question, reply, reference)
+            values.append(measure(*arguments, *further_arguments))
+        return max(values) if better == "higher" else min(values)
 
     return of_references
 
@@ -646,7 +646,7 @@ def declared_row(row: str) -> MetricRow:
         'share'
     """
     metric = metric_of(row)
-    name = _plain(row)
+    name = _without_suffix(row)
     declaration = None
     if metric:
         for candidate in metric.rows:
@@ -664,7 +664,8 @@ def declared_row(row: str) -> MetricRow:
     return of_answered(declaration)
 
 
-def _plain(row: str) -> str:
+def _without_suffix(row: str) -> str:
+    """Return the name of the row that a row is derived from: `accuracy` for `accuracy_of_answered`."""
     return row.removesuffix(OF_ANSWERED).removesuffix(AFTER_AUDIT).removesuffix(AS_READ)
 
 
@@ -673,11 +674,10 @@ def after_audit(row: MetricRow) -> MetricRow:
 
     In an audit, people label a sample of the replies, which shows how often replies were read wrongly.
     """
-    title, name = f"{row.display_name} after audit", row.name + AFTER_AUDIT
     return replace(
         row,
-        name=name,
-        title=title,
+        name=row.name + AFTER_AUDIT,
+        title=f"{row.display_name} after audit",
         scale="",
         unparsed="counted",
         secondary_to=row.name,
@@ -703,9 +703,12 @@ def of_answered(row: MetricRow) -> MetricRow:
 
     It is shown next to a row that counts missing replies as wrong.
     """
-    title = f"{row.display_name} of answered"
     return replace(
-        row, name=row.name + OF_ANSWERED, title=title, secondary_to=row.name, label="of answered"
+        row,
+        name=row.name + OF_ANSWERED,
+        title=f"{row.display_name} of answered",
+        secondary_to=row.name,
+        label="of answered",
     )
 
 
@@ -716,7 +719,7 @@ def metric_of(row: str) -> Metric | None:
         >>> metric_of("accuracy").names[0]
         'accuracy'
     """
-    return _metric_of(_plain(row), registry.key_of_targets("metrics"))
+    return _metric_of(_without_suffix(row), registry.key_of_targets("metrics"))
 
 
 @functools.cache
@@ -743,16 +746,18 @@ def metric_with(name: str) -> str:
         >>> metric_with("accuracy")
         'accuracy'
     """
-    names, rows = registry.names("metrics"), _known_rows()
-    if name in names:
+    metric_names = registry.names("metrics")
+    if name in metric_names:
         return name
-    if _plain(name) not in rows:
-        if ":" in name or name.endswith(".py"):
-            find_metric(name)  # raises, and says how code is named
-        raise registry.unknown_name(
-            "metric", name, registry.nearest_names(name, sorted({*names, *rows})) or names
-        )
-    return rows[_plain(name)][1]
+    metric_by_row = _known_rows()
+    row_name = _without_suffix(name)
+    if row_name in metric_by_row:
+        return metric_by_row[row_name]
+
+    if ":" in name or name.endswith(".py"):
+        find_metric(name)  # raises, and says how code is named
+    nearest = registry.nearest_names(name, sorted({*metric_names, *metric_by_row}))
+    raise registry.unknown_name("metric", name, nearest or metric_names)
 
 
 def row_called(name: str) -> str:
@@ -769,27 +774,27 @@ def check_row(kind: str, row: str) -> None:
         raise registry.unknown_name(kind, row, _known_rows())
 
 
-def _known_rows() -> Mapping[str, tuple[Metric, str]]:
-    return _metrics_by_row(registry.key_of_targets("metrics"))
+def _known_rows() -> Mapping[str, str]:
+    """Return the name of the metric of each row, by the name of the row: `{"bleu_1": "bleu_1", ...}`."""
+    return _metric_names_by_row(registry.key_of_targets("metrics"))
 
 
 @functools.cache
-def _metrics_by_row(key: Hashable) -> dict[str, tuple[Metric, str]]:
-    """Return, for each row of a registered metric, the metric and its name.
+def _metric_names_by_row(key: Hashable) -> dict[str, str]:
+    """Return, for each row of a registered metric, the name of the metric.
 
     Metrics that cannot be imported have no rows; using one by its name raises an error.
 
     Args:
         key: What is registered. The result is cached under it, so a later registration is seen.
     """
-    metrics: dict[str, tuple[Metric, str]] = {}
+    metric_by_row: dict[str, str] = {}
     # In reverse order, so that the first metric with a row wins.
     for name in reversed(registry.targets("metrics")):
         with suppress(HookError):
-            metric = find_metric(name)
-            for row_name in metric.names:
-                metrics[row_name] = (metric, name)
-    return metrics
+            for row_name in find_metric(name).names:
+                metric_by_row[row_name] = name
+    return metric_by_row
 
 
 # --- metrics of the whole: what each counts on a question, and what follows from the sums -----------------------------

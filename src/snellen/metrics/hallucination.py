@@ -19,27 +19,27 @@ from snellen.metrics.normalise import standard_normalise
 from snellen.metrics.question_counts import Counts
 
 # These match normalised clauses: no punctuation, one case, "isn't" as "isn t".
-_IDIOM = late_pattern(
+_IDIOM_THAT_DENIES_NOTHING = late_pattern(
     r"\bno (?:doubt|question|problem|wonder)\b|\bwithout (?:a |any )?doubt\b|\bnot only\b"
 )
-_LETTER = late_pattern(r"\W*([YyNn])\W*")
-_YES = late_pattern(
+_YES_OR_NO_LETTER = late_pattern(r"\W*([YyNn])\W*")
+_SAYS_YES = late_pattern(
     r"\b(?:yes|yeah|yep)\b|^true$|^(?:so |thus |hence )?the (?:final )?(?:answer|statement) is true$"
 )
-_NO = late_pattern(
+_SAYS_NO = late_pattern(
     r"^(?:no|nope)\b|^false$|^(?:so |thus |hence )?the (?:final )?(?:answer|statement) is false$"
     r"|\b(?:yes|or|and|is|be|answer|say|says|said) no$|\bno or yes\b"
 )
-_REFUSED = late_pattern(
+_REFUSES = late_pattern(
     r"\b(?:whether|(?:difficult|hard|impossible) to (?:say|tell|determine|see|judge))\b"
     r"|\b(?:sorry|unable|cannot|can t|could not|couldn t|do not|don t|not (?:sure|clear|possible|able))\b"
     r"(?! (?:be )?(?:see (?:a|an|any|the)|have|contain|show|seen|found)\b)"
 )
-_DENIED = late_pattern(
+_DENIES = late_pattern(
     r"\b(?:not|never|without|neither|nor|cannot|none|nothing|[a-z]+n t)\b"
     r"|\b(?:is|are|was|were|there s|has|have|had|see|sees|contains?|shows?|with) no\b"
 )
-_ASSERTED = late_pattern(
+_ASSERTS = late_pattern(
     r"\bthere (?:is|are|was|were|s)\b|\bi (?:can )?see\b|\b(?:contains?|features?)\b"
     r"|\b(?:is|are) (?:\w+ )?(?:present|visible|shown|seen|depicted|in the)\b"
 )
@@ -62,7 +62,7 @@ def read_yes_no(reply: str) -> YesNo | None:
     appears to be") says neither.
     """
     text = verdict_part(answer_text(reply)).strip()
-    letter = _LETTER.fullmatch(text)
+    letter = _YES_OR_NO_LETTER.fullmatch(text)
     if letter:
         return "yes" if letter[1] in "Yy" else "no"
     short_answer = short_yes_or_no(text)
@@ -75,14 +75,14 @@ def read_yes_no(reply: str) -> YesNo | None:
         answer = says_yes_or_no(AskedReply(text, question))
         if answer:
             return answer
-    return _by_words(text)
+    return _read_by_words(text)
 
 
-def _by_words(reply: str) -> YesNo | None:
+def _read_by_words(reply: str) -> YesNo | None:
     """Return the answer of a reply to an unknown yes-no question; None if it says neither, or both."""
     clauses = _clauses(reply)
-    has_yes = any(_YES.search(clause) for clause in clauses)
-    has_no = any(_NO.search(clause) for clause in clauses)
+    has_yes = any(_SAYS_YES.search(clause) for clause in clauses)
+    has_no = any(_SAYS_NO.search(clause) for clause in clauses)
     if has_yes and has_no:
         return None
     if has_yes:
@@ -90,11 +90,11 @@ def _by_words(reply: str) -> YesNo | None:
     if has_no:
         return "no"
     for clause in (*_concluding_clauses(reply), *clauses):
-        if _REFUSED.search(clause):
+        if _REFUSES.search(clause):
             return None
-        if _DENIED.search(clause):
+        if _DENIES.search(clause):
             return "no"
-        if _ASSERTED.search(clause):
+        if _ASSERTS.search(clause):
             return "yes"
     return None
 
@@ -103,7 +103,7 @@ def _clauses(text: str) -> list[str]:
     """Return the clauses of a text, normalised and without idioms."""
     clauses: list[str] = []
     for clause in re.split(r"[.,;:!?()\"\n]+", text):
-        without_idioms = _IDIOM.sub(" ", standard_normalise(clause))
+        without_idioms = _IDIOM_THAT_DENIES_NOTHING.sub(" ", standard_normalise(clause))
         clauses.append(" ".join(without_idioms.split()))
     return clauses
 
@@ -178,7 +178,7 @@ def pope_yes_no(reply: str) -> Literal["yes", "no"]:
     return "yes"
 
 
-def _yes_no(options: Sequence[str]) -> bool:
+def _are_yes_and_no(options: Sequence[str]) -> bool:
     return len(options) == 2 and {read_yes_no(option) for option in options} == {"yes", "no"}
 
 
@@ -228,7 +228,7 @@ def _pope_metric(
 POPE = _pope_metric(
     "POPE (Li et al. 2023): accuracy, precision, recall and F1 of yes, yes-rate; neither yes nor no is wrong",
     read_yes_no,
-    applies=_yes_no,
+    applies=_are_yes_and_no,
 )
 LEGACY_POPE = _pope_metric(
     "POPE by its own parser, which reads everything but no as yes; open questions only",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-_kept: ContextVar[dict[tuple[str, ...], subprocess.Popen[str]] | None] = ContextVar(
+_kept_processes: ContextVar[dict[tuple[str, ...], subprocess.Popen[str]] | None] = ContextVar(
     "kept programs", default=None
 )
 
@@ -18,15 +18,15 @@ def programs_kept() -> Iterator[None]:
 
     They are then started once and not again for each benchmark. A context within another one has no effect.
     """
-    if _kept.get() is not None:
+    if _kept_processes.get() is not None:
         yield
         return
     processes: dict[tuple[str, ...], subprocess.Popen[str]] = {}
-    outside = _kept.set(processes)
+    outside = _kept_processes.set(processes)
     try:
         yield
     finally:
-        _kept.reset(outside)
+        _kept_processes.reset(outside)
         for process in processes.values():
             _end(process)
 
@@ -37,7 +37,7 @@ def asked_program(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
 
     The process ends with the block. Within `programs_kept`, it is kept for the next block unless an error was raised.
     """
-    kept_programs = _kept.get()
+    kept_programs = _kept_processes.get()
     key = tuple(command)
     process = None if kept_programs is None else kept_programs.pop(key, None)
     if process is None or process.poll() is not None:

@@ -15,12 +15,12 @@ REPLY_NAMES = frozenset(
     "reply response prediction predicted pred output completion generation generated hypothesis candidate"
     " model_answer student_answer y_pred".split()
 )
-SINGULAR_NAMES = frozenset(
+SINGLE_REFERENCE_NAMES = frozenset(
     "reference ref target answer gold label truth ground_truth expected expected_answer correct_answer solution gt y_true"
     " actual".split()
 )
 """Names of a parameter that takes one ground truth at a time."""
-FORMS = "f(reply, reference), f(reply, references) or f(question, reply, reference)"
+ACCEPTED_FORMS = "f(reply, reference), f(reply, references) or f(question, reply, reference)"
 
 
 class MeasureParameters(Struct, frozen=True):
@@ -72,15 +72,16 @@ def measure_parameters(measure: Callable[..., Any], name: str) -> MeasureParamet
         return _with_question(required, name)
     if len(positional) < 2 or len(required) > 3:
         return None
-    first, second = positional[0].name, positional[1].name
+    first = positional[0].name
+    second = positional[1].name
     if _is_reference(first) and second in REPLY_NAMES:
-        return MeasureParameters(1, 0, takes_all=_takes_all(first))
+        return MeasureParameters(reply=1, reference=0, takes_all=_takes_all(first))
     if not _is_reference(second):
         raise DataError(
             f"{name}: the second parameter of a metric is `reference` (one ground truth at a time, the best value "
             f"counts) or `references` (all of them, a tuple); rename {second!r}"
         )
-    return MeasureParameters(0, 1, takes_all=_takes_all(second))
+    return MeasureParameters(reply=0, reference=1, takes_all=_takes_all(second))
 
 
 def _with_question(names: Sequence[str], name: str) -> MeasureParameters:
@@ -106,17 +107,23 @@ def _with_question(names: Sequence[str], name: str) -> MeasureParameters:
         references.remove(names.index("answer"))
     if len(references) != 1 or len(questions) != 1:
         raise DataError(
-            f"{name}({', '.join(names)}): the names of the parameters do not say what each takes; write {FORMS}"
+            f"{name}({', '.join(names)}): the names of the parameters do not say what each takes; write {ACCEPTED_FORMS}"
         )
     [reference] = references
     [question] = questions
     [reply] = {0, 1, 2} - {reference, question}
-    return MeasureParameters(reply, reference, _takes_all(names[reference]), question)
+    return MeasureParameters(
+        reply=reply,
+        reference=reference,
+        takes_all=_takes_all(names[reference]),
+        question=question,
+    )
 
 
 def _is_reference(name: str) -> bool:
-    return name in SINGULAR_NAMES or _takes_all(name)
+    return name in SINGLE_REFERENCE_NAMES or _takes_all(name)
 
 
 def _takes_all(name: str) -> bool:
-    return name.endswith("s") and name not in SINGULAR_NAMES
+    """Return whether a parameter takes all ground truths of a question, because its name is a plural: `references`."""
+    return name.endswith("s") and name not in SINGLE_REFERENCE_NAMES

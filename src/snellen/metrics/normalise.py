@@ -12,10 +12,12 @@ from snellen.common.late import late_pattern
 Normaliser = Callable[[str], str]
 
 # Han and Kana are written without blanks, so each character is a word of its own.
-_UNSPACED = "\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
-_THOUSANDS = late_pattern(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
+_HAN_AND_KANA = (
+    "\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
+)
+_NUMBER_WITH_COMMAS = late_pattern(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
 _WORD = late_pattern(
-    rf"[{_UNSPACED}]|(?:[^\s.,+#{_UNSPACED}]|(?<=\d)[.,](?=\d)|(?<=[^\W\d_{_UNSPACED}])[+#]++(?!\w))+",
+    rf"[{_HAN_AND_KANA}]|(?:[^\s.,+#{_HAN_AND_KANA}]|(?<=\d)[.,](?=\d)|(?<=[^\W\d_{_HAN_AND_KANA}])[+#]++(?!\w))+",
 )
 
 
@@ -38,7 +40,7 @@ def standard_normalise(text: str) -> str:
     folded = unicodedata.normalize("NFKC", visible).casefold()
     folded = unicodedata.normalize("NFKC", folded)
     plain = "".join(sign if _belongs_to_word(sign) else " " for sign in folded)
-    without_separators = _THOUSANDS.sub(lambda number: number[0].replace(",", ""), plain)
+    without_separators = _NUMBER_WITH_COMMAS.sub(lambda number: number[0].replace(",", ""), plain)
     words: list[str] = _WORD.findall(without_separators)
     return " ".join(words)
 

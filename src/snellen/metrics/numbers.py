@@ -32,9 +32,9 @@ from snellen.metrics.vqa import number_in
 _TEENS = "thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 _BOXED = late_pattern(r"\\boxed\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
-_ANSWER = late_pattern(r"\banswer\b(?:\s+is|\s*[:=])[\s:*]*", re.IGNORECASE)
+_ANSWER_CUE = late_pattern(r"\banswer\b(?:\s+is|\s*[:=])[\s:*]*", re.IGNORECASE)
 _SENTENCE = late_pattern(r"\n+|(?<=[.!?])\s+")
-_RESULT = late_pattern(r"[=≈]")
+_EQUALS_SIGN = late_pattern(r"[=≈]")
 _RATIO = late_pattern(r"[\s$]*\d+(?:\.\d+)?\s*:\s*\d+(?:\.\d+)?[\s$.]*")
 _TIMES_PI = late_pattern(r"((?:\d+(?:[./]\d+)?)?)\s*π")
 _WORD = late_pattern(r"[a-z]+(?:-[a-z]+)?")
@@ -47,10 +47,14 @@ def read_numbers(reply: str) -> tuple[Fraction, ...]:
     sentence with a number and, in it, what follows the last equals sign. Number words up to `ninety-nine` count only where
     there are no digits.
     """
-    return next(filter(None, map(_numbers, _places(reply))), ())
+    for part in _answer_parts(reply):
+        numbers = _numbers_in(part)
+        if numbers:
+            return numbers
+    return ()
 
 
-def _places(reply: str) -> Iterator[str]:
+def _answer_parts(reply: str) -> Iterator[str]:
     """Yield the parts of a reply that may state its result, the likeliest first.
 
     These are the last `\\boxed{}`, the sentence after "answer", and then all sentences from the last to the first; of
@@ -59,17 +63,17 @@ def _places(reply: str) -> Iterator[str]:
     boxes = list(_BOXED.finditer(reply))
     if boxes:
         yield boxes[-1][1]
-    after_answer = _ANSWER.split(reply)[-1]
+    after_answer = _ANSWER_CUE.split(reply)[-1]
     if after_answer != reply:
         first_sentence = _SENTENCE.split(after_answer.strip())[0]
         yield first_sentence
     for sentence in reversed(_SENTENCE.split(reply)):
-        result = _RESULT.split(sentence)[-1]
+        result = _EQUALS_SIGN.split(sentence)[-1]
         yield result
         yield sentence
 
 
-def _numbers(text: str) -> tuple[Fraction, ...]:
+def _numbers_in(text: str) -> tuple[Fraction, ...]:
     """Return the distinct numbers in a text: those in figures, or, if there are none, those in words."""
     figures = []
     for quantity in quantities(text, "."):
@@ -80,13 +84,13 @@ def _numbers(text: str) -> tuple[Fraction, ...]:
 
     spelled_numbers = []
     for word in _WORD.findall(text.lower()):
-        number = _spelled(word)
+        number = _spelled_number(word)
         if number is not None:
             spelled_numbers.append(number)
     return tuple(dict.fromkeys(spelled_numbers))
 
 
-def _spelled(word: str) -> Fraction | None:
+def _spelled_number(word: str) -> Fraction | None:
     """Return the number that a word stands for, such as 2 for `two` and 21 for `twenty-one`; None for other words."""
     tens, _, units = word.partition("-")
     if tens in _TENS:
@@ -113,15 +117,17 @@ def number_right(reply: str, references: Sequence[str]) -> Marks:
     Raises:
         DataError: A reference has no number.
     """
-    golds = [(_numbers(reference), _half_unit(reference)) for reference in references]
-    if not golds or not all(numbers for numbers, _ in golds):
+    gold_numbers = [_numbers_in(reference) for reference in references]
+    if not gold_numbers or not all(gold_numbers):
         raise DataError(f"gold {' / '.join(references)!r} is not a number")
     reply_numbers = read_numbers(reply)
-    gold_lengths = {len(numbers) for numbers, _ in golds}
+    gold_lengths = {len(numbers) for numbers in gold_numbers}
     if len(reply_numbers) not in gold_lengths:
         return None
-    is_correct = any(_meet(reply_numbers, numbers, tolerance) for numbers, tolerance in golds)
-    return (float(is_correct),)
+    for reference, numbers in zip(references, gold_numbers, strict=True):
+        if _are_within(reply_numbers, numbers, slack=_half_unit(reference)):
+            return (1.0,)
+    return (0.0,)
 
 
 def _half_unit(reference: str) -> Fraction:
@@ -130,7 +136,7 @@ def _half_unit(reference: str) -> Fraction:
     return Fraction(1, 2 * 10 ** len(decimals[1])) if decimals else Fraction(0)
 
 
-def _meet(numbers: Sequence[Fraction], gold: Sequence[Fraction], slack: Fraction) -> bool:
+def _are_within(numbers: Sequence[Fraction], gold: Sequence[Fraction], slack: Fraction) -> bool:
     """Return whether there are as many numbers as correct ones, and each is within `slack` of the correct one."""
     if len(numbers) != len(gold):
         return False
@@ -151,7 +157,7 @@ NUMBER_ACCURACY = read_rate_metric(
 # --- counting: how far the number in a reply is from the number of objects --------------------------------------------
 
 
-Reader = Callable[[str], float | None]
+CountReader = Callable[[str], float | None]
 _LEGACY_WORDS = {
     word: str(i)
     for i, word in enumerate("none one two three four five six seven eight nive".split())
@@ -186,7 +192,7 @@ def legacy_read_count(reply: str) -> float:
     return float(digits[0]) if digits else 0.0
 
 
-def _count_objects(reader: Reader, reply: str, texts: Sequence[str]) -> Counts:
+def _count_objects(reader: CountReader, reply: str, texts: Sequence[str]) -> Counts:
     """Return the counts of a reply to a question about a number of objects, to be summed over questions.
 
     Args:
@@ -293,7 +299,7 @@ LEGACY_COUNTING = CorpusCountMetric(
 # --- relaxed accuracy: a number may be off by 5%, anything else has to be the same (ChartQA, PlotQA) -----------------
 
 
-TOLERANCE = Fraction(1, 20)
+RELATIVE_TOLERANCE = Fraction(1, 20)
 _MILLIONS = re.compile(r"(?<=\d)M\b")
 _YEAR = re.compile(r"(?:1[89]|20)\d\d")
 
@@ -370,7 +376,7 @@ def _is_within_tolerance(numbers: Sequence[Number], gold: Number, reference: str
     if {unit, gold_unit} == {"%", ""}:
         readings.append(value / 100 if unit else value * 100)
     is_year = bool(_YEAR.fullmatch(reference.strip()))
-    tolerance = 0 if not target or is_year else TOLERANCE * abs(target)
+    tolerance = 0 if not target or is_year else RELATIVE_TOLERANCE * abs(target)
     return any(abs(reading - target) <= tolerance for reading in readings)
 
 
@@ -415,8 +421,8 @@ LEGACY_RELAXED_ACCURACY = reply_metric(
 # --- answers in LaTeX or plain signs, compared as expressions by math-verify (extra `math`) ---------------------------
 
 
-MATH_SECONDS = 5
-_DELIMITED = late_pattern(r"\$|\\[(\[]|\\boxed")
+MATH_TIMEOUT_SECONDS = 5
+_LATEX_DELIMITER = late_pattern(r"\$|\\[(\[]|\\boxed")
 """What tells LaTeX apart from the words around it."""
 
 
@@ -444,9 +450,9 @@ def math_right(reply: str, references: Sequence[str]) -> Marks:
     if _RATIO.fullmatch(reply):
         return (0.0,)  # math-verify takes the first number of a ratio for the answer
 
-    if "π" in reply and not _DELIMITED.search(reply):
+    if "π" in reply and not _LATEX_DELIMITER.search(reply):
         reply = _TIMES_PI.sub(r"$\1\\pi$", reply)
-    is_bare_latex = "\\" in reply and not _DELIMITED.search(reply)
+    is_bare_latex = "\\" in reply and not _LATEX_DELIMITER.search(reply)
     answer = parsed_expressions(f"${reply}$") if is_bare_latex else []
     if not answer:
         answer = parsed_expressions(reply)
@@ -476,21 +482,21 @@ def parsed_expressions(text: str) -> list[Any]:
     math_verify = import_extra(
         "math_verify", "math", "comparing mathematical expressions", "math-verify"
     )
-    return list(math_verify.parse(text, parsing_timeout=_limit()))
+    return list(math_verify.parse(text, parsing_timeout=_timeout_seconds()))
 
 
 def _equal(gold: list[Any], answer: list[Any]) -> bool:
     from math_verify import verify
 
-    return bool(verify(gold, answer, timeout_seconds=_limit()))
+    return bool(verify(gold, answer, timeout_seconds=_timeout_seconds()))
 
 
-def _limit() -> int | None:
+def _timeout_seconds() -> int | None:
     """Return the number of seconds after which math-verify gives up an expression; None outside of the main thread.
 
     The timer of math-verify works only in the main thread.
     """
-    return MATH_SECONDS if threading.current_thread() is threading.main_thread() else None
+    return MATH_TIMEOUT_SECONDS if threading.current_thread() is threading.main_thread() else None
 
 
 MATH_ACCURACY = read_rate_metric(

@@ -48,14 +48,12 @@ def contains_answer(reply: str, references: Sequence[str]) -> float:
     Numbers keep their sign and unit: -5 is not 5, $10 not EUR 10 (`snellen.formats.quantities`). Errors as in
     `word_accuracy`.
     """
-    padded = f" {standard_normalise(reply)} "
-    golds = zip(normalised_references(references, standard_normalise), references, strict=True)
-    return float(
-        any(
-            f" {gold} " in padded and holds_quantities(reply, reference)
-            for gold, reference in golds
-        )
-    )
+    padded_reply = f" {standard_normalise(reply)} "
+    golds = normalised_references(references, standard_normalise)
+    for gold, reference in zip(golds, references, strict=True):
+        if f" {gold} " in padded_reply and holds_quantities(reply, reference):
+            return 1.0
+    return 0.0
 
 
 def exact_match(reply: str, references: Sequence[str]) -> float:
@@ -65,13 +63,11 @@ def exact_match(reply: str, references: Sequence[str]) -> float:
     """
     reply = answer_text(reply)
     normalised_reply = standard_normalise(reply)
-    golds = zip(normalised_references(references, standard_normalise), references, strict=True)
-    return float(
-        any(
-            gold == normalised_reply and quantities_agree(reply, reference)
-            for gold, reference in golds
-        )
-    )
+    golds = normalised_references(references, standard_normalise)
+    for gold, reference in zip(golds, references, strict=True):
+        if gold == normalised_reply and quantities_agree(reply, reference):
+            return 1.0
+    return 0.0
 
 
 def anls(reply: str, references: Sequence[str]) -> float:
@@ -82,11 +78,11 @@ def anls(reply: str, references: Sequence[str]) -> float:
     NL of exactly 0.5: `legacy_anls`.
     """
     folded_reply = fold_words(reply)
-    distances = [
-        _normalised_distance(folded_reply, gold)
-        for gold in normalised_references(references, fold_words)
-    ]
-    return max(1.0 - distance if distance < _ANLS_THRESHOLD else 0.0 for distance in distances)
+    similarities: list[float] = []
+    for gold in normalised_references(references, fold_words):
+        distance = _normalised_distance(folded_reply, gold)
+        similarities.append(1.0 - distance if distance < _ANLS_THRESHOLD else 0.0)
+    return max(similarities)
 
 
 def legacy_anls(reply: str, references: Sequence[str]) -> float:
@@ -137,8 +133,8 @@ def word_error_counts(reply: str, references: Sequence[str]) -> Counts:
     """
     counts: list[Counts] = []
     for reference in normalised_references(references, fold_words):
-        reference_words = _bare_words(reference)
-        reply_words = _bare_words(reply)
+        reference_words = _words_without_punctuation(reference)
+        reply_words = _words_without_punctuation(reply)
         if not reference_words:  # it has only signs, such as "...", which count as its words
             reference_words = reference.split()
             reply_words = fold_words(reply).split()
@@ -157,7 +153,7 @@ def word_error_counts(reply: str, references: Sequence[str]) -> Counts:
     return min(counts, key=edits_per_word)
 
 
-def _bare_words(text: str) -> list[str]:
+def _words_without_punctuation(text: str) -> list[str]:
     """Return the words of a text in one case, without punctuation at their ends; signs alone are no words."""
     folded = fold_words(text)
     signs = {sign for sign in folded if unicodedata.category(sign).startswith("P")}
@@ -187,30 +183,31 @@ def fold_words(text: str) -> str:
 
 
 def edit_distance(first: Sequence[str], second: Sequence[str]) -> int:
-    """Levenshtein distance in characters, by bit-parallel recurrence (Myers 1999, as Hyyrö 2003 states it).
+    """Return the Levenshtein distance of two texts: the fewest characters to insert, delete or replace.
 
-    Of lists of texts, such as words, it is the distance in these.
+    Of lists of texts, such as words, it is the distance in these. It is computed column by column of the usual table,
+    with a column in the bits of two integers (Myers 1999, as Hyyrö 2003 states it).
     """
     if not first:
         return len(second)
     bits_by_sign: dict[str, int] = {}
     for position, sign in enumerate(first):
         bits_by_sign[sign] = bits_by_sign.get(sign, 0) | 1 << position
-    full = (1 << len(first)) - 1
+    all_bits = (1 << len(first)) - 1
     last_bit = 1 << (len(first) - 1)
     # Where the distance rises and falls by 1 from one row of the column to the next, as bits.
-    rises = full
+    rises = all_bits
     falls = 0
     distance = len(first)
     for sign in second:
         match = bits_by_sign.get(sign, 0)
         diagonal = (((match & rises) + rises) ^ rises) | match | falls
-        right_rises = falls | (full & ~(diagonal | rises))
+        right_rises = falls | (all_bits & ~(diagonal | rises))
         right_falls = rises & diagonal
         distance += bool(right_rises & last_bit) - bool(right_falls & last_bit)
-        right_rises = (right_rises << 1 | 1) & full
-        right_falls = right_falls << 1 & full
-        rises = right_falls | (full & ~(diagonal | right_rises))
+        right_rises = (right_rises << 1 | 1) & all_bits
+        right_falls = right_falls << 1 & all_bits
+        rises = right_falls | (all_bits & ~(diagonal | right_rises))
         falls = right_rises & diagonal
     return distance
 

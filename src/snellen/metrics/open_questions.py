@@ -56,6 +56,7 @@ def score_open_questions(
                 yield question.score(row.name, absence)
             elif not question.answered:
                 yield _score_unanswered(question, row)
+            # A measure may leave a row out, which then has no scores.
             elif row.name in values_by_row:
                 value = next(values)
                 if not isinstance(value, Unscored):
@@ -64,7 +65,12 @@ def score_open_questions(
 
 
 def _score_unanswered(question: AskedQuestion, row: MetricRow) -> Score:
-    """Return the lowest value if the reply will never be received, else the reason why there is none."""
+    """Return the score of an open question without a reply.
+
+    If the reply will never be received and the row has a lower bound, the question counts with the worst value, which
+    is the lower bound. There is none if lower is better. In all other cases the score has the reason in place of a
+    value.
+    """
     absence = why_unanswered(question)
     if not question.final or row.low is None:
         return question.score(row.name, absence)
@@ -96,15 +102,13 @@ def reply_values(questions: Sequence[AskedQuestion], metric: ReplyMetric) -> lis
 
 def _mean_over_replies(question: AskedQuestion, metric: ReplyMetric) -> float:
     """Return the mean value of the replies to a question."""
-    references = (
-        question.candidates if metric.references == "candidates" else question.reference_answers
-    )
-    return _mean(
-        [
-            _reply_value(prediction, question.turn.question, references, metric)
-            for prediction in question.answered
-        ]
-    )
+    references = question.reference_answers
+    if metric.references == "candidates":
+        references = question.candidates
+    values: list[float] = []
+    for prediction in question.answered:
+        values.append(_reply_value(prediction, question.turn.question, references, metric))
+    return _mean(values)
 
 
 def _reply_value(

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.common.attribute_hints import answering_keywords
 from snellen.errors import DataError
-from snellen.metrics.declaration import JUDGING, Metric, ReplyMetric, function_metric
+from snellen.metrics.declaration import JUDGE_PREFIX, Metric, ReplyMetric, function_metric
 from snellen.metrics.measure_parameters import measure_parameters
 from snellen.metrics.open_questions import reply_values, score_open_questions
 from snellen.metrics.questions import AskedQuestion
@@ -96,13 +96,13 @@ def metric(
             raise DataError(f"{own_name!r} is not a name of a metric; use letters, digits and _")
         declared = function_metric(measure, own_name, title=title, unit=unit, better=better)
         _register(own_name, declared)
-        _DECLARED[id(measure)] = {"title": title, "unit": unit, "better": better}
+        _DECLARED_OPTIONS[id(measure)] = {"title": title, "unit": unit, "better": better}
         return measure
 
     return declare if function is None else declare(function)
 
 
-_DECLARED: dict[int, dict[str, Any]] = {}
+_DECLARED_OPTIONS: dict[int, dict[str, Any]] = {}
 """Title, unit and direction that `metric` was given for a function, by the function's id: they also hold where the
 function is a judge. The registry keeps each of these functions, so no id is used again."""
 
@@ -187,9 +187,9 @@ def judge_names(judges: Sequence[Callable[..., Any]]) -> tuple[str, ...]:
         if not name:
             name = "judge" if number == 1 else f"judge_{number}"
         _check_judge_parameters(function, name)
-        declared = _DECLARED.get(id(function), {})
+        declared = _DECLARED_OPTIONS.get(id(function), {})
         _register(name, function_metric(function, name, metric_class=JudgingFunction, **declared))
-        names.append(f"{JUDGING}{_code_name(function, name)}")
+        names.append(f"{JUDGE_PREFIX}{_code_name(function, name)}")
     return tuple(names)
 
 
@@ -234,23 +234,25 @@ def _name_of(given: Any) -> str:
         raise DataError(
             f"{given!r:.60} is not a metric; give a name or a function(reply, references)"
         )
+    function = inspect.unwrap(given)
     for name, registered in registry.own_targets("metrics").items():
-        is_same = isinstance(registered, ReplyMetric) and inspect.unwrap(
-            registered.measure
-        ) is inspect.unwrap(given)
-        if is_same:
+        if not isinstance(registered, ReplyMetric):
+            continue
+        if inspect.unwrap(registered.measure) is function:
             return _code_name(given, name)
     metric(given)
     return _code_name(given, given.__name__)
 
 
 def _code_name(function: Any, name: str) -> str:
-    """Return the name that `--metric` takes for a function."""
+    """Return the name that `--metric` takes for a function, such as `mine.py:NAME` or `package.module:NAME`."""
     module = getattr(function, "__module__", None) or "__main__"
-    if module.startswith(registry.FILE_MODULE):
+    is_module_of_file = module.startswith(registry.FILE_MODULE)
+    if is_module_of_file:
         file = Path(module.removeprefix(registry.FILE_MODULE))
-        is_below = file.is_relative_to(Path.cwd())
-        return f"{file.relative_to(Path.cwd()) if is_below else file}:{name}"
+        if file.is_relative_to(Path.cwd()):
+            file = file.relative_to(Path.cwd())
+        return f"{file}:{name}"
     is_in_package = "." in module
     return f"{module}:{name}" if is_in_package else f"{module}.py:{name}"
 

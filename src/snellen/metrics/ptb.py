@@ -97,7 +97,7 @@ def _tokens(chunk: str) -> tuple[str, ...]:
         if match is None:  # a character that the program drops as untokenizable
             position += 1
         else:
-            tokens.extend(_written(match))
+            tokens.extend(_tokens_of_match(match))
             position = match.end()
     return tuple(tokens)
 
@@ -106,7 +106,7 @@ def _length(match: re.Match[str] | None) -> int:
     return 0 if match is None else match.end() - match.start()
 
 
-def _written(match: re.Match[str]) -> list[str]:
+def _tokens_of_match(match: re.Match[str]) -> list[str]:
     """Return the tokens, in lower case, for a piece of text that one of the patterns has matched.
 
     Most pieces are one token: "Dog" gives `["dog"]`. Some are two: "don't" gives `["do", "n't"]` and "cannot" gives

@@ -66,15 +66,15 @@ def tally_of(question: AskedQuestion, metric: str, counts: Counts | Unscored) ->
     else:
         absence = question.absent
     return QuestionCounts(
-        question.protocol.label,
-        question.protocol.method,
-        question.sample.benchmark,
-        question.sample.id,
-        question.number,
-        metric,
-        counts,
-        absence.reason if absence else None,
-        absence.detail if absence else "",
+        protocol=question.protocol.label,
+        method=question.protocol.method,
+        benchmark=question.sample.benchmark,
+        sample_id=question.sample.id,
+        turn=question.number,
+        metric=metric,
+        counts=counts,
+        reason=absence.reason if absence else None,
+        detail=absence.detail if absence else "",
     )
 
 
@@ -182,13 +182,13 @@ def question_scores(tallies: Sequence[QuestionCounts], metric: SummedMetric) -> 
                 reason = "metric undefined"
                 detail = "for a single question"
             yield Score(
-                tally.protocol,
-                tally.method,
-                tally.benchmark,
-                tally.sample_id,
-                tally.turn,
-                row,
-                value,
-                reason,
-                detail,
+                protocol=tally.protocol,
+                method=tally.method,
+                benchmark=tally.benchmark,
+                sample_id=tally.sample_id,
+                turn=tally.turn,
+                metric=row,
+                value=value,
+                reason=reason,
+                detail=detail,
             )

@@ -129,12 +129,12 @@ class AskedQuestion(Struct, frozen=True, gc=False):
             if test in answered_tests:
                 continue
             missing = Prediction(
-                self.protocol.label,
-                self.protocol.method,
-                self.sample.benchmark,
-                self.sample.id,
-                Variant(test=test, turn=self.number),
-                "",
+                protocol=self.protocol.label,
+                method=self.protocol.method,
+                benchmark=self.sample.benchmark,
+                sample_id=self.sample.id,
+                variant=Variant(test=test, turn=self.number),
+                key="",
                 reason=absence.reason,
                 detail=absence.detail,
             )
@@ -187,19 +187,19 @@ class AskedQuestion(Struct, frozen=True, gc=False):
         absence = value if isinstance(value, Unscored) else self.absent
         row = row or self.before
         return Score(
-            self.protocol.label,
-            self.protocol.method,
-            self.sample.benchmark,
-            self.sample.id,
-            self.number,
-            metric,
-            None if isinstance(value, Unscored) else value,
-            absence.reason if absence else None,
-            absence.detail if absence else "",
-            n_presentations,
-            row.steps,
-            row.broken,
-            None if isinstance(value, Unscored) else doubt,
+            protocol=self.protocol.label,
+            method=self.protocol.method,
+            benchmark=self.sample.benchmark,
+            sample_id=self.sample.id,
+            turn=self.number,
+            metric=metric,
+            value=None if isinstance(value, Unscored) else value,
+            reason=absence.reason if absence else None,
+            detail=absence.detail if absence else "",
+            n_presentations=n_presentations,
+            steps=row.steps,
+            broken=row.broken,
+            doubt=None if isinstance(value, Unscored) else doubt,
         )
 
 

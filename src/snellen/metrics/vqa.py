@@ -30,8 +30,8 @@ from snellen.metrics.hallucination import read_yes_no
 from snellen.metrics.normalise import standard_normalise, vqa_normalise
 from snellen.metrics.ocr import normalised_references
 
-_FEWEST_ANNOTATORS = 4
-_NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_MIN_ANNOTATORS = 4
+_NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _NEGATIONS = {
     "no",
     "not",
@@ -47,11 +47,11 @@ _NEGATIONS = {
     "don",
     "didn",
 }
-_WORDLESS = {"", "a", "an", "the"}
+_ARTICLES = {"", "a", "an", "the"}
+"""What golds are after normalisation that hold no word of their own."""
 _LEADING_ARTICLE = re.compile(r"^\s*(?:[Tt]he|an?)\s+(?=\w)")
 """An article at the beginning of a reference. `A` in capitals may be a name, as in `A team`."""
-"""What golds are after normalisation that hold no word of their own."""
-_BETWEEN = {"a", "an", "the", "any", "t", "is", "are", "really"}
+_WORDS_AFTER_NEGATION = {"a", "an", "the", "any", "t", "is", "are", "really"}
 
 
 def vqa_accuracy(reply: str, references: Sequence[str]) -> float:
@@ -105,7 +105,7 @@ def gqa_accuracy(reply: str, references: Sequence[str]) -> float:
     GQA (Hudson and Manning 2019) has one reference, which the reply must equal exactly. To ignore case and a final full
     stop follows LLaVA's converter. Raises DataError if there is no reference, or an empty one.
     """
-    return float(_short(reply) in normalised_references(references, _short))
+    return float(_folded_answer(reply) in normalised_references(references, _folded_answer))
 
 
 def typed_match(reply: str, references: Sequence[str]) -> float:
@@ -133,7 +133,7 @@ def typed_match(reply: str, references: Sequence[str]) -> float:
         for reference in references
     ]
     are_articles = all(
-        gold in _WORDLESS and reference.strip() not in LETTERS for gold, reference in golds
+        gold in _ARTICLES and reference.strip() not in LETTERS for gold, reference in golds
     )
     if are_articles:
         normalised_references(
@@ -143,20 +143,20 @@ def typed_match(reply: str, references: Sequence[str]) -> float:
             f"gold {references[0]!r} is an article and would match almost any reply; correct or drop the sample"
         )
     answer = AskedReply(answer_text(reply), question_of(reply))
-    is_correct = any(_gives(answer, gold, reference) for gold, reference in golds)
+    is_correct = any(_states_reference(answer, gold, reference) for gold, reference in golds)
     return float(is_correct)
 
 
-def _gives(reply: str, gold: str, reference: str) -> bool:
+def _states_reference(reply: str, gold: str, reference: str) -> bool:
     """Return whether a reply gives a reference answer, compared as a date, a letter, signs, a number or words."""
     expected_date = date_in_full(reference)
     if expected_date is not None and states_date(reply, expected_date):
         return True
     if reference.strip() in LETTERS and len(reply.split()) > 1:
         return letter_in(reply) == reference.strip()
-    if gold in _WORDLESS:
+    if gold in _ARTICLES:
         return reply.strip().casefold() == reference.strip().casefold()
-    return _matches(reply, gold, reference) and _same_numbers(reply, reference)
+    return _states_words(reply, gold, reference) and _same_numbers(reply, reference)
 
 
 def _same_numbers(reply: str, reference: str) -> bool:
@@ -167,7 +167,7 @@ def _same_numbers(reply: str, reference: str) -> bool:
     return not any(map(str.isdigit, reply)) or holds_quantities(reply, reference)
 
 
-def _matches(reply: str, gold: str, reference: str) -> bool:
+def _states_words(reply: str, gold: str, reference: str) -> bool:
     """Return whether a reply gives a reference answer, compared as yes or no, as a number or as words.
 
     Args:
@@ -182,25 +182,26 @@ def _matches(reply: str, gold: str, reference: str) -> bool:
     if number is not None:
         if declines(reply):
             return False
+        # The reference as it was written has a sign or a unit, which its normalised form lacks.
         reference_numbers = [number_in(form) for form in number_forms(reference)]
         expected = set(reference_numbers) if len(reference_numbers) == 1 else {number}
         stated = stated_answer(reply)
         if stated == answer_text(reply):  # it announces no answer
             stated = worked_result(stated)
         stated_numbers = numbers_of(stated)
-        return stated_numbers == expected or _ends_in(stated, expected, question_of(reply))
+        return stated_numbers == expected or _concludes_with(stated, expected, question_of(reply))
 
-    return _names(reply, gold) and _is_chosen(reply, gold)
+    return _names_undenied(reply, gold) and _is_chosen(reply, gold)
 
 
-def _names(text: str, gold: str) -> bool:
+def _names_undenied(text: str, gold: str) -> bool:
     """Return whether a text has the words of a reference, which is normalised, without a negation just before them."""
     words = standard_normalise(text).split()
     gold_words = gold.split()
     for start in range(len(words) - len(gold_words) + 1):
         pairs = zip(words[start:], gold_words, strict=False)
         is_named = all(_is_same_word(word, gold_word) for word, gold_word in pairs)
-        if is_named and not _negated(words[:start]):
+        if is_named and not _ends_in_negation(words[:start]):
             return True
     return False
 
@@ -222,21 +223,21 @@ def _is_chosen(reply: str, gold: str) -> bool:
     """
     question = question_of(reply)
     offered = offered_answers(question)
-    are_gold = [_names(text, gold) for text in offered]
+    are_gold = [_names_undenied(text, gold) for text in offered]
     if are_gold.count(True) != 1:
         return True  # the question offers no choice, or the reference is not one of its answers
-    n_named = sum(_names(reply, standard_normalise(text)) for text in offered)
+    n_named = sum(_names_undenied(reply, standard_normalise(text)) for text in offered)
     if n_named < 2:
         return True
     for sentence in _SENTENCE_END.split(verdict_part(reply)):
-        reading = read_choice(sentence, offered, (), question=question, error=_UNSURE)
+        reading = read_choice(sentence, offered, (), question=question, error=_MAX_CHOICE_ERROR)
         if reading.choice is not None:
             return are_gold[reading.choice]
     return True
 
 
 _SENTENCE_END = re.compile(r"(?<=[.!?\n])\s+")
-_UNSURE = 0.2
+_MAX_CHOICE_ERROR = 0.2
 """Error probability above which a sentence does not tell which of the offered answers a reply chooses."""
 _COPULA = re.compile(r"\b(?:is|are|was|were)\b", re.IGNORECASE)
 
@@ -247,29 +248,29 @@ def numbers_of(text: str) -> set[float]:
     return {value for value in values if value is not None}
 
 
-def _ends_in(reply: str, right: set[float | None], question: str) -> bool:
+def _concludes_with(reply: str, expected: set[float | None], question: str) -> bool:
     """Return whether a reply ends in the correct numbers, and all its other numbers are in the question.
 
     The reply "The share in 1994 is 1.0%" does so, for the question "What was the share in 1994?" and the number 1.0.
     """
-    *_, end = _COPULA.split(reply)
-    return (
-        end != reply
-        and numbers_of(end) == right
-        and numbers_of(reply) - right <= numbers_of(question)
-    )
+    *_, end = _COPULA.split(reply)  # what follows the last "is", "are", "was" or "were"
+    if end == reply or numbers_of(end) != expected:
+        return False
+    other_numbers = numbers_of(reply) - expected
+    return other_numbers <= numbers_of(question)
 
 
-def _negated(before: list[str]) -> bool:
-    while before and before[-1] in _BETWEEN:
-        before = before[:-1]
-    return bool(before) and before[-1] in _NEGATIONS
+def _ends_in_negation(words: list[str]) -> bool:
+    """Return whether the last of some words is a negation, such words as "a" or "really" aside: `not a`."""
+    while words and words[-1] in _WORDS_AFTER_NEGATION:
+        words = words[:-1]
+    return bool(words) and words[-1] in _NEGATIONS
 
 
 def number_in(word: str) -> float | None:
     """Return the number that a normalised word is, in digits or spelled out up to twelve; None if it is not a number."""
-    if word in _NUMBERS:
-        return float(_NUMBERS.index(word))
+    if word in _NUMBER_WORDS:
+        return float(_NUMBER_WORDS.index(word))
     return float(word) if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", word) else None
 
 
@@ -279,22 +280,21 @@ def _singular(word: str) -> str:
         return word[:-3] + "y"
     if re.search(r"(?:s|x|z|ch|sh)es$", word):
         return word[:-2]
-    return (
-        word[:-1]
-        if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is"))
-        else word
-    )
+    has_plural_s = word.endswith("s") and not word.endswith(("ss", "us", "is"))
+    if len(word) > 3 and has_plural_s:
+        return word[:-1]
+    return word
 
 
-def _short(text: str) -> str:
+def _folded_answer(text: str) -> str:
     return " ".join(text.lower().split()).rstrip(".")
 
 
 def check_annotators(references: Sequence[str]) -> None:
     """Raise DataError if there are fewer than four annotators."""
-    if isinstance(references, str) or len(references) < _FEWEST_ANNOTATORS:
+    if isinstance(references, str) or len(references) < _MIN_ANNOTATORS:
         raise DataError(
-            f"VQA accuracy: {len(references)} annotator answers; the metric needs at least {_FEWEST_ANNOTATORS} "
+            f"VQA accuracy: {len(references)} annotator answers; the metric needs at least {_MIN_ANNOTATORS} "
             "(VQA has 10); use exact_match or typed_match for a single gold"
         )
 

@@ -181,7 +181,7 @@ CIDER = corpus_metric(
     low=0.0,
     high=10.0,
     scale="legacy_cider",
-    limit=captions.UNLIKE,
+    limit=captions.CIDER_LIMIT,
 )
 ROUGE_L = corpus_metric(
     legacy_rouge_l, title="legacy ROUGE-L", unit="share", scale="legacy_rouge_l"
