@@ -221,7 +221,7 @@ def test_checking_a_model_runs_none_of_its_code_even_for_who_may_start_runs(
 def test_what_a_run_would_ask_is_counted_within_bounds(
     tmp_path: Path, runs: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "FORECAST_SECONDS", 3)
+    monkeypatch.setattr(running, "FORECAST_TIMEOUT_SECONDS", 3)
     before = children_of(os.getpid())
     with serving(runs, index=tmp_path / "index.sqlite", may_change=True) as client:
         typed = {

@@ -28,7 +28,7 @@ from snellen.scoring.reply_labels import read_labels
 pytest.importorskip("starlette", reason="waits for starlette")
 pytest.importorskip("uvicorn", reason="waits for uvicorn")
 
-from snellen.viewing.comparing import OVER_SHARED
+from snellen.viewing.comparing import SHARED_QUESTIONS_NOTE
 from snellen.viewing.run_notes import RUN_NOTES, read_run_notes
 from view_runs import Replying, serving, until
 
@@ -199,7 +199,7 @@ def test_a_comparison_is_over_benchmarks_that_all_have_and_says_which_are_left_o
     assert "left out" not in alike and alike.count("<figure") == 1, (
         "its one dimension has one benchmark"
     )
-    assert OVER_SHARED in unlike and OVER_SHARED not in alike
+    assert SHARED_QUESTIONS_NOTE in unlike and SHARED_QUESTIONS_NOTE not in alike
 
 
 def test_the_charts_of_a_comparison_are_over_the_questions_of_its_table(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_the_charts_of_a_comparison_are_over_the_questions_of_its_table(tmp_path
     assert {
         f"{100 * value:.1f}%" for value in (difference.first_value, difference.second_value)
     } <= shown
-    assert f"{100 * own:.1f}%" not in shown and OVER_SHARED in chart
+    assert f"{100 * own:.1f}%" not in shown and SHARED_QUESTIONS_NOTE in chart
 
 
 def test_a_question_shows_the_compared_runs_first_in_the_order_of_the_list(

@@ -118,7 +118,7 @@ def test_headers_without_end_are_not_collected(parts: tuple[bytes, bytes]) -> No
 
 
 def test_one_address_holds_a_limited_number_of_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "CONNECTIONS_OF_ONE_ADDRESS", 5)
+    monkeypatch.setattr(patience, "MAX_CONNECTIONS_PER_ADDRESS", 5)
     with patient() as port, ExitStack() as stack:
         held = [
             stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(5)

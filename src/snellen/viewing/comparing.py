@@ -36,15 +36,15 @@ from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredRun
 from snellen.viewing.library import FlipCounts, RunLibrary, ShownRun, flip_counts
 
-MOST_RUNS = 8
-RESAMPLES = 2_000
-OVER_SHARED = (
+MAX_COMPARED_RUNS = 8
+RANK_RESAMPLES = 2_000
+SHARED_QUESTIONS_NOTE = (
     " These counts include only questions that all of these runs answered under each of their protocols. A "
     "difference in the tables includes all questions for which its two runs have a value."
 )
 
 
-SCORED_DIFFERENTLY = (
+SCORED_DIFFERENTLY_NOTE = (
     "These runs were last scored in different ways, so standard settings are used for all of them. Questions that "
     "flipped are not counted."
 )
@@ -84,12 +84,14 @@ def compare_shown(library: RunLibrary, runs: Sequence[ShownRun]) -> RunCompariso
             flips.extend(flip_counts(library, runs[0], other))
     try:
         scored_runs = read_scored(runs)
-        resamples = RESAMPLES if len(runs) > 2 else 0
+        resamples = RANK_RESAMPLES if len(runs) > 2 else 0
         comparison = compare_runs(scored_runs, resamples=resamples, with_flips=False)
         compared = ComparedRuns(scored_runs, comparison)
         tables = tables_of(compared.in_both, comparison.labels[0])
     except SnellenError as error:
-        return RunComparison((), (), (), tuple(flips), str(error))
+        return RunComparison(
+            sentences=(), charts=(), tables=(), flips=tuple(flips), fault=str(error)
+        )
 
     names_by_run: dict[str, list[str]] = {}
     for run, scored_run in zip(runs, scored_runs, strict=True):
@@ -101,15 +103,20 @@ def compare_shown(library: RunLibrary, runs: Sequence[ShownRun]) -> RunCompariso
         if not_shared:
             other_benchmarks[run_name] = not_shared
 
+    sentences: list[str] = []
+    charts: list[PageBlock] = []
     reported_runs = prepare_common_benchmarks(scored_runs)
+    if reported_runs:
+        sentences = findings(reported_runs, compared, of_instruments=True)
+        charts = list(_charts(reported_runs))
     return RunComparison(
-        tuple(findings(reported_runs, compared, of_instruments=True)) if reported_runs else (),
-        tuple(_charts(reported_runs)) if reported_runs else (),
-        tuple(TableBlock(table, "matrix", "folded") for table in tables),
-        tuple(flips),
-        "" if comparison.differences else nothing_in_common(scored_runs),
-        other_benchmarks,
-        "" if is_scored_alike else SCORED_DIFFERENTLY,
+        sentences=tuple(sentences),
+        charts=tuple(charts),
+        tables=tuple(TableBlock(table, "matrix", "folded") for table in tables),
+        flips=tuple(flips),
+        fault="" if comparison.differences else nothing_in_common(scored_runs),
+        left_out=other_benchmarks,
+        note="" if is_scored_alike else SCORED_DIFFERENTLY_NOTE,
     )
 
 
@@ -125,7 +132,7 @@ def _charts(reported_runs: Sequence[ReportedRun]) -> Iterator[PageBlock]:
     drawer = ChartDrawer(reported_runs)
     labels = tuple(reported_run.label for reported_run in reported_runs)
     n_runs_by_method = Counter[str](model_row.method for model_row in method_rows(reported_runs))
-    scope = "" if answered_same_questions else OVER_SHARED
+    scope = "" if answered_same_questions else SHARED_QUESTIONS_NOTE
 
     def block(panels: Sequence[ChartPanel], caption: str) -> ChartBlock:
         # A chart of one run alone compares nothing.
@@ -189,8 +196,14 @@ def flips_by_protocol(flips: Sequence[FlipCounts]) -> list[FlipCounts]:
 
     totals: list[FlipCounts] = []
     for (first, second, protocol), members in members_by_key.items():
-        only_first = sum(flip.only_first for flip in members)
-        only_second = sum(flip.only_second for flip in members)
-        common = sum(flip.common for flip in members)
-        totals.append(FlipCounts(first, second, "", protocol, only_first, only_second, common))
+        total = FlipCounts(
+            first=first,
+            second=second,
+            benchmark="",
+            protocol=protocol,
+            only_first=sum(flip.only_first for flip in members),
+            only_second=sum(flip.only_second for flip in members),
+            common=sum(flip.common for flip in members),
+        )
+        totals.append(total)
     return totals

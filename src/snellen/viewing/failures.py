@@ -20,10 +20,10 @@ from snellen.viewing.questions import find_image
 if TYPE_CHECKING:
     import numpy as np
 
-MOST_CLUSTERS = 12
-FEWEST_QUESTIONS = 5
+MAX_CLUSTERS = 12
+MIN_QUESTIONS_OF_TAG = 5
 """The least number of questions of a tag that is shown as a cluster."""
-STANDARD_ERRORS = 2.0
+MIN_STANDARD_ERRORS = 2.0
 """By how many standard errors a tag or cluster must have more wrong answers than expected, to be shown."""
 
 
@@ -80,7 +80,7 @@ def _failures_by_tag(
     """Find the tags, such as `colour=red`, whose questions are answered wrongly significantly more often than all
     questions.
 
-    A tag is significant if its number of wrong answers is above the expected one by more than `STANDARD_ERRORS`
+    A tag is significant if its number of wrong answers is above the expected one by more than `MIN_STANDARD_ERRORS`
     standard errors. With 10% wrong answers over all questions, 50 questions of a tag are expected to have 5.
 
     Args:
@@ -110,10 +110,10 @@ def _failures_by_tag(
         "AND (wrong - n * ?4) * (wrong - n * ?4) > ?5 * n ORDER BY wrong - n * ?4 DESC LIMIT ?6",
         run.id,
         chosen.protocol,
-        FEWEST_QUESTIONS,
+        MIN_QUESTIONS_OF_TAG,
         wrong_share,
-        STANDARD_ERRORS**2 * variance,
-        MOST_CLUSTERS,
+        MIN_STANDARD_ERRORS**2 * variance,
+        MAX_CLUSTERS,
     )
     clusters: list[FailureCluster] = []
     for tag, n_wrong_of_tag, n_of_tag in rows:
@@ -144,7 +144,7 @@ def _failures_by_reading(
         run.id,
         chosen.protocol,
         OUTCOMES.index(chosen.outcome),
-        MOST_CLUSTERS,
+        MAX_CLUSTERS,
     )
     clusters: list[FailureCluster] = []
     for reading, count in rows:
@@ -157,9 +157,9 @@ def _failures_by_reading(
 # --- by how their images look --------------------------------------------------------------------------------------
 
 
-MOST_QUESTIONS = 2_000
+MAX_CLUSTERED_QUESTIONS = 2_000
 """The greatest number of questions whose images are compared: the first ones of the run."""
-CLUSTER_SIZE = 12
+QUESTIONS_PER_CLUSTER = 12
 """The approximate number of questions of a cluster."""
 KMEANS_ROUNDS = 20
 
@@ -190,7 +190,7 @@ def failures_by_image_similarity(
     """Find groups of similar images on which a model makes significantly more mistakes than on other images.
 
     The first questions of the run are clustered by how their images look. A cluster is kept if it has more wrong
-    answers than expected from the share over all these questions, by more than `STANDARD_ERRORS` standard errors.
+    answers than expected from the share over all these questions, by more than `MIN_STANDARD_ERRORS` standard errors.
 
     Args:
         library: The index of the runs.
@@ -202,10 +202,10 @@ def failures_by_image_similarity(
         first. The list is empty if the run has too few questions with images.
     """
     questions = _questions_with_images(library, run, protocol)
-    if len(questions) < 2 * CLUSTER_SIZE:
+    if len(questions) < 2 * QUESTIONS_PER_CLUSTER:
         return []
     images = [_image_bytes(library, question.digest) for question in questions]
-    n_clusters = len(questions) // CLUSTER_SIZE
+    n_clusters = len(questions) // QUESTIONS_PER_CLUSTER
     n_wrong = sum(question.is_wrong for question in questions)
     wrong_share = n_wrong / len(questions)
 
@@ -216,7 +216,7 @@ def failures_by_image_similarity(
         cluster = SimilarImagesCluster(tuple(members))
         excess = cluster.wrong - wrong_share * len(members)
         standard_error = (len(members) * wrong_share * (1 - wrong_share)) ** 0.5
-        if excess > STANDARD_ERRORS * standard_error:
+        if excess > MIN_STANDARD_ERRORS * standard_error:
             excess_and_cluster.append((excess, cluster))
     excess_and_cluster.sort(key=lambda pair: -pair[0])
     return [cluster for _, cluster in excess_and_cluster]
@@ -233,7 +233,7 @@ def _questions_with_images(
         f"{UNPARSED}) ORDER BY benchmark, place, turn LIMIT ?",
         run.id,
         protocol,
-        MOST_QUESTIONS,
+        MAX_CLUSTERED_QUESTIONS,
     )
     questions = []
     for benchmark, sample_id, turn, build, outcome, encoded_sample in rows:

@@ -33,10 +33,10 @@ SORTS = {
 SORTS_THAT_REVEAL_ANSWERS = ("hardest", "easiest")
 OUTCOMES_THAT_REVEAL_ANSWERS = ("right", "right so far", "wrong", "scored")
 """Outcomes that reveal the answers."""
-SHORTEST_INDEXED = 3
+MIN_INDEXED_LETTERS = 3
 """Length of the shortest text that the trigram index finds."""
 
-_WORDS = re.compile(r'"([^"]+)"|(\S+)')
+_PHRASE_OR_WORD = re.compile(r'"([^"]+)"|(\S+)')
 
 
 class QuestionFilter(Struct, frozen=True, omit_defaults=True):
@@ -206,7 +206,7 @@ def select_questions(chosen: QuestionFilter, runs: Mapping[str, int]) -> tuple[s
 
 def search_texts(query: str) -> list[str]:
     """Split a search into words and quoted phrases."""
-    return [phrase or word for phrase, word in _WORDS.findall(query.replace("\0", " "))]
+    return [phrase or word for phrase, word in _PHRASE_OR_WORD.findall(query.replace("\0", " "))]
 
 
 def _reply_conditions(
@@ -279,9 +279,10 @@ def _question_is_in(select: str) -> str:
 def _text_condition(text: str) -> tuple[str, Sequence[object]]:
     """Return the SQL condition that a text occurs in a question or in one of its replies, and its parameters.
 
-    The trigram index finds texts of at least `SHORTEST_INDEXED` characters. Shorter ones are compared with every text.
+    The trigram index finds texts of at least `MIN_INDEXED_LETTERS` characters. Shorter ones are compared with every
+    text.
     """
-    if len(text) >= SHORTEST_INDEXED:
+    if len(text) >= MIN_INDEXED_LETTERS:
         comparison = "MATCH ?"
         quoted = text.replace('"', '""')
         pattern = f'"{quoted}"'

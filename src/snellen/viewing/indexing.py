@@ -46,9 +46,9 @@ from snellen.viewing.run_summary import (
     visible_results,
 )
 
-LONGEST_READING = 48
+MAX_READING_LETTERS = 48
 """Characters of a reading in the table of questions."""
-REPLY_END = "\x1e"
+REPLY_SEPARATOR = "\x1e"
 """Separator of the replies to a question in the text that is searched."""
 
 QuestionKey = tuple[str, str, str, int]
@@ -57,7 +57,7 @@ QuestionKey = tuple[str, str, str, int]
 ShowsAnswers = Callable[[BenchmarkUse], bool]
 """Function that returns whether the answers of a benchmark may be visible."""
 
-_json = msgspec.json.Encoder().encode
+_encode_json = msgspec.json.Encoder().encode
 
 
 def all_answers(use: BenchmarkUse) -> bool:
@@ -145,7 +145,7 @@ def index_run(
         seconds = time.monotonic() - started
         connection.execute(
             "UPDATE run SET stamp = ?, fault = ?, summary = ?, details = ?, indexed = ?, seconds = ? WHERE id = ?",
-            (stamp, fault, _json(summary), _json(details), time.time(), seconds, run),
+            (stamp, fault, _encode_json(summary), _encode_json(details), time.time(), seconds, run),
         )
 
 
@@ -275,7 +275,7 @@ class _RunWriter:
             elif entry.answer is not None:
                 self._connection.execute(
                     "UPDATE question_record SET answer = ? WHERE question = ? AND answer IS NULL",
-                    (_json(entry.answer), ids[key]),
+                    (_encode_json(entry.answer), ids[key]),
                 )
             question = ids[key]
             self._questions[use.name, build_of(use), *key] = question
@@ -296,9 +296,9 @@ class _RunWriter:
                 entry.scored.spec.dimension,
             ),
         )
-        answer = _json(entry.answer) if entry.answer else None
+        answer = _encode_json(entry.answer) if entry.answer else None
         self._insert(
-            "INSERT INTO question_record VALUES (?, ?, ?)", (question, _json(sample), answer)
+            "INSERT INTO question_record VALUES (?, ?, ?)", (question, _encode_json(sample), answer)
         )
         searched = [sample.id, sample.question, turn.question, *turn.options, sample.context or ""]
         self._connection.execute(
@@ -339,7 +339,7 @@ class _RunWriter:
         )
         self._insert(
             "INSERT INTO entry_record VALUES (?, ?, ?)",
-            (row, _json(entry.predictions), _json(entry.scores)),
+            (row, _encode_json(entry.predictions), _encode_json(entry.scores)),
         )
         return row
 
@@ -364,7 +364,7 @@ class _RunWriter:
 
         self._connection.executemany("INSERT INTO exchange VALUES (?, ?, ?, ?)", exchange_rows)
         for entry, replies in replies_by_entry.items():
-            reply_row = self._add_replies(REPLY_END.join(replies))
+            reply_row = self._add_replies(REPLY_SEPARATOR.join(replies))
             self._connection.execute("UPDATE entry SET words = ? WHERE id = ?", (reply_row, entry))
 
     def _question_of(self, exchange: Exchange, builds: dict[str, str]) -> int | None:
@@ -408,7 +408,7 @@ def reading_text(prediction: Prediction, turn: Turn) -> str:
     if prediction.error is not None:
         return prediction.error.kind
     if prediction.text is not None:
-        return shorten(prediction.text, LONGEST_READING)
+        return shorten(prediction.text, MAX_READING_LETTERS)
     if prediction.choice is None:
         return prediction.reason or "nothing"
-    return shorten(turn.options[prediction.choice], LONGEST_READING)
+    return shorten(turn.options[prediction.choice], MAX_READING_LETTERS)

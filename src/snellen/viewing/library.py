@@ -45,10 +45,10 @@ from snellen.viewing.run_summary import RunDetails, RunSummary
 from snellen.viewing.running import RESULTS
 
 T = TypeVar("T")
-REINDEX_PAUSE = 10
+REINDEX_PAUSE_FACTOR = 10
 """Least time between two indexings of a growing run, in multiples of the time that indexing took."""
-LEAST_REINDEX_PAUSE = 2.0
-MOST_CACHED = 64
+MIN_REINDEX_PAUSE_SECONDS = 2.0
+MAX_CACHED_RESULTS = 64
 
 
 class ShownRun(Struct, frozen=True):
@@ -95,7 +95,10 @@ class ShownRun(Struct, frozen=True):
     @property
     def model_name(self) -> str:
         """Name of its model without the address; empty for a run that cannot be read."""
-        return identifying_string(self.manifest.model).split("@/")[0] if self.manifest else ""
+        if self.manifest is None:
+            return ""
+        name, _, _ = identifying_string(self.manifest.model).partition("@/")
+        return name
 
     @property
     def address(self) -> str:
@@ -213,8 +216,8 @@ class RunLibrary:
         Only one thread does this at a time.
 
         Args:
-            skip_recent: Whether to skip runs that were indexed a short time ago (`REINDEX_PAUSE`), and to return at once if
-                another thread is indexing. Otherwise the call waits for that thread.
+            skip_recent: Whether to skip runs that were indexed a short time ago (`REINDEX_PAUSE_FACTOR`), and to return at
+                once if another thread is indexing. Otherwise the call waits for that thread.
         """
         if not self._indexing.acquire(blocking=not skip_recent):
             return
@@ -223,7 +226,7 @@ class RunLibrary:
                 runs = self.runs()
                 outdated: list[tuple[ShownRun, str]] = []
                 for run in runs:
-                    if run.manifest is None or (skip_recent and not _may_be_indexed(run)):
+                    if run.manifest is None or (skip_recent and not _is_due_for_indexing(run)):
                         continue
                     stamp = run_stamp(run.folder, run.manifest)
                     if run.stamp != stamp:
@@ -296,7 +299,7 @@ class RunLibrary:
         with self._reading:
             index_has_changed = generation != self._generation
             if not index_has_changed:
-                while len(self._cached) >= MOST_CACHED:
+                while len(self._cached) >= MAX_CACHED_RESULTS:
                     oldest_name = next(iter(self._cached))
                     del self._cached[oldest_name]
                 self._cached[name] = value
@@ -382,9 +385,16 @@ def _shown_run(name: str, folder: Path, row: _IndexedRun | None) -> ShownRun:
         return ShownRun(name, folder, None, fault=str(error))
     if row is None:
         return ShownRun(name, folder, manifest)
-    summary = msgspec.json.decode(row.summary, type=RunSummary)
     return ShownRun(
-        name, folder, manifest, row.id, row.fault, summary, row.indexed, row.seconds, row.stamp
+        name=name,
+        folder=folder,
+        manifest=manifest,
+        id=row.id,
+        fault=row.fault,
+        summary=msgspec.json.decode(row.summary, type=RunSummary),
+        indexed=row.indexed,
+        seconds=row.seconds,
+        stamp=row.stamp,
     )
 
 
@@ -425,13 +435,13 @@ class _IndexedRun(Struct, frozen=True):
     stamp: str
 
 
-def _may_be_indexed(run: ShownRun) -> bool:
+def _is_due_for_indexing(run: ShownRun) -> bool:
     """Return whether a run that may still be growing should be indexed again now.
 
     A growing run waits for a while, so that indexing does not take all the time; the pause is a multiple of the
     time that indexing took last. A run that has been scored since then is complete and does not wait.
     """
-    pause = max(LEAST_REINDEX_PAUSE, REINDEX_PAUSE * run.seconds)
+    pause = max(MIN_REINDEX_PAUSE_SECONDS, REINDEX_PAUSE_FACTOR * run.seconds)
     seconds_since_indexing = time.time() - run.indexed
     return run.was_scored_since or seconds_since_indexing > pause
 
@@ -455,7 +465,7 @@ class FlipCounts(Struct, frozen=True):
 
 def flip_counts(library: RunLibrary, first: ShownRun, second: ShownRun) -> list[FlipCounts]:
     """Count the questions that only one of two runs answered correctly, for each protocol and benchmark of both."""
-    rows = library.rows(_FLIPS, first.id, second.id)
+    rows = library.rows(_FLIP_COUNTS_QUERY, first.id, second.id)
     return [FlipCounts(first.name, second.name, *columns) for columns in rows]
 
 
@@ -489,7 +499,7 @@ def _precedes(earlier: ShownRun, run: ShownRun) -> bool:
     return bool(earlier_names & names)
 
 
-_FLIPS = f"""
+_FLIP_COUNTS_QUERY = f"""
 SELECT question.benchmark, protocol, sum(one.outcome = {RIGHT} AND other.outcome != {RIGHT}),
   sum(one.outcome != {RIGHT} AND other.outcome = {RIGHT}), count(*)
 FROM entry AS one JOIN entry AS other USING (question, protocol) JOIN question ON question.id = question

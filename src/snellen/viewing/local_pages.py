@@ -37,7 +37,12 @@ from snellen.report.flipped import FLIPS_NOTE
 from snellen.report.page import html_report
 from snellen.report.reported_runs import prepare_reported_runs
 from snellen.scoring.reply_labels import LABELS_FILE, HumanLabel, read_labels
-from snellen.viewing.comparing import MOST_RUNS, compare_shown, flips_by_protocol, read_scored
+from snellen.viewing.comparing import (
+    MAX_COMPARED_RUNS,
+    compare_shown,
+    flips_by_protocol,
+    read_scored,
+)
 from snellen.viewing.failures import failures_by_image_similarity
 from snellen.viewing.filters import QuestionFilter
 from snellen.viewing.library import RunLibrary, ShownRun
@@ -58,14 +63,14 @@ from snellen.viewing.serving import SecurityHeaders
 from snellen.viewing.training_page import ShownTraining, shown_trainings, training_page
 
 Form = Mapping[str, str]
-HOSTS = ("127.0.0.1", "localhost")
+LOCAL_HOST_NAMES = ("127.0.0.1", "localhost")
 """Host names that the pages answer to; a request for another name may come from a foreign page (DNS rebinding)."""
-LONGEST_FORM = 64_000
-MOST_FIELDS = 500
+MAX_FORM_BYTES = 64_000
+MAX_FORM_FIELDS = 500
 """Fields of a form, each chosen benchmark among them."""
 MAX_LABEL_LENGTH = 8
 """Characters of the label of a reply: the letter of an option, in any script."""
-NO_KEY = "to make changes, open the address that `snellen view` printed in the terminal"
+HOW_TO_MAKE_CHANGES = "to make changes, open the address that `snellen view` printed in the terminal"
 REPORT_HEADERS = {
     # Beside the policy in the report itself.
     "content-security-policy": "sandbox allow-scripts allow-downloads; frame-ancestors 'self'",
@@ -100,7 +105,7 @@ class LocalPages(ViewPages):
         folder_of_runs = root.parent if is_single_run else root
         self.run_starter = RunStarter(folder_of_runs, snellen_home() / "views/started")
 
-    def application(self, *, hosts: Sequence[str] = HOSTS) -> Starlette:
+    def application(self, *, hosts: Sequence[str] = LOCAL_HOST_NAMES) -> Starlette:
         """Return the pages as an ASGI application, which indexes new runs while it serves.
 
         Args:
@@ -188,10 +193,10 @@ class LocalPages(ViewPages):
             if not self._is_own_request(request):
                 raise HTTPException(403, "this form was sent from another site")
             if not self.values_for_request(request)["token"]:
-                raise HTTPException(403, NO_KEY)
+                raise HTTPException(403, HOW_TO_MAKE_CHANGES)
             form = await _read_form(request)
             if not self._is_secret(form.get("token", "")):
-                raise HTTPException(403, NO_KEY)
+                raise HTTPException(403, HOW_TO_MAKE_CHANGES)
             return RedirectResponse(await run_in_threadpool(change, form), 303)
 
         return endpoint
@@ -507,9 +512,9 @@ class LocalPages(ViewPages):
             HTTPException: They are fewer than `least`, or too many (400).
         """
         names = list(dict.fromkeys(request.query_params.getlist("run")))
-        if not least <= len(names) <= MOST_RUNS:
+        if not least <= len(names) <= MAX_COMPARED_RUNS:
             raise HTTPException(
-                400, f"pick {least} to {MOST_RUNS} runs in the table, then compare them"
+                400, f"pick {least} to {MAX_COMPARED_RUNS} runs in the table, then compare them"
             )
         return [self.named_run(name) for name in names]
 
@@ -519,10 +524,10 @@ async def _read_form(request: Request) -> Form:
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > LONGEST_FORM:
+        if len(body) > MAX_FORM_BYTES:
             raise HTTPException(413, "this form is too long")
     try:
-        fields = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+        fields = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS)
     except ValueError:
         raise HTTPException(400, "this form does not belong to these pages") from None
     form: dict[str, str] = {}

@@ -58,16 +58,22 @@ from snellen.viewing.questions import (
 )
 from snellen.viewing.run_notes import RunNote, read_run_notes
 from snellen.viewing.run_summary import RunDetails
-from snellen.viewing.run_table import COLUMNS, RunFilter, RunTableRow, chosen_rows, trend_of
+from snellen.viewing.run_table import (
+    SORTABLE_COLUMNS,
+    RunFilter,
+    RunTableRow,
+    chosen_rows,
+    trend_of,
+)
 from snellen.viewing.running import Progress
 from snellen.viewing.training_page import ShownTraining, shown_trainings, step_of
 
-PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp")
+SHOWN_IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp")
 ASSETS = {"view.css": "text/css", "view.js": "text/javascript", "icon.svg": "image/svg+xml"}
-MOST_CHOICES = 500
+MAX_TAG_CHOICES = 500
 """Tags that the filter offers at most."""
 _DIGEST = re.compile("[0-9a-f]{64}")
-_json = msgspec.json.Encoder().encode
+_encode_json = msgspec.json.Encoder().encode
 
 
 def _environment(options: PageOptions) -> Environment:
@@ -83,7 +89,7 @@ def _environment(options: PageOptions) -> Environment:
         is_local=options.is_local,
         outcomes=tuple(outcome for outcome in OUTCOMES if outcome not in hidden),
         sorts={name: title for name, (title, _) in SORTS.items() if name not in hidden},
-        run_columns={name: title for name, (title, _) in COLUMNS.items()},
+        run_columns={name: title for name, (title, _) in SORTABLE_COLUMNS.items()},
         metric_title=metric_title,
         MEAN_DESCRIPTIONS=MEAN_DESCRIPTIONS,
         short_title=short_title,
@@ -127,9 +133,9 @@ def _exchange_without_error_details(exchange: Exchange) -> ShownExchange:
     error = exchange.response.error
     if error is None:
         return shown_exchange(exchange)
-    return shown_exchange(
-        replace(exchange, response=replace(exchange.response, error=replace(error, detail="")))
-    )
+    error_without_details = replace(error, detail="")
+    response = replace(exchange.response, error=error_without_details)
+    return shown_exchange(replace(exchange, response=response))
 
 
 class PageOptions(Struct, frozen=True):
@@ -281,7 +287,7 @@ class ViewPages:
         run = self.named_run(request.query_params.get("run", ""))
         question = self.question_id(request.query_params)
         exchanges = read_exchanges_of(self.library, question, run)
-        content = msgspec.json.format(_json(exchanges), indent=1)
+        content = msgspec.json.format(_encode_json(exchanges), indent=1)
         return Response(content, media_type="application/json")
 
     def picture(self, request: Request) -> Response:
@@ -292,7 +298,7 @@ class ViewPages:
         folder, image = find_image(self.library, digest)
         media_type, content = to_plain_file(image, ImageStore(folder / "images").read(image))
         headers = {"cache-control": "private, max-age=31536000, immutable"}
-        is_image = media_type in PICTURES
+        is_image = media_type in SHOWN_IMAGE_TYPES
         return Response(
             content,
             media_type=media_type if is_image else "application/octet-stream",
@@ -490,7 +496,7 @@ class ViewPages:
         dimensions = column(
             "SELECT DISTINCT dimension FROM question WHERE dimension != '' ORDER BY 1"
         )
-        tags = column("SELECT DISTINCT tag FROM tag ORDER BY 1 LIMIT ?", MOST_CHOICES)
+        tags = column("SELECT DISTINCT tag FROM tag ORDER BY 1 LIMIT ?", MAX_TAG_CHOICES)
         labels = _run_labels(runs)
         protocols: set[str] = set()
         for run in runs:

@@ -16,12 +16,12 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 HEAD_SECONDS = 15.0
 """From the first byte of a request, or from connecting, to the end of its headers."""
 BODY_SECONDS = 30.0
-"""For a body, and a second more for every `BODY_BYTES_A_SECOND` bytes that came."""
-BODY_BYTES_A_SECOND = 8 * 1024
-HEAD_BYTES = 64 * 1024
-FRAMING_BYTES = 1024 * 1024
+"""For a body, and a second more for every `MIN_BODY_BYTES_PER_SECOND` bytes that came."""
+MIN_BODY_BYTES_PER_SECOND = 8 * 1024
+MAX_HEAD_BYTES = 64 * 1024
+MAX_FRAMING_BYTES = 1024 * 1024
 """Sizes of chunks and trailers of one body at most, which are no part of it."""
-CONNECTIONS_OF_ONE_ADDRESS = 256
+MAX_CONNECTIONS_PER_ADDRESS = 256
 
 Exempt = Callable[[str], bool]
 
@@ -61,7 +61,7 @@ class PatientProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self._address = self.client[0] if self.client else ""
         self._open_connections[self._address] += 1
-        is_crowded = self._open_connections[self._address] > CONNECTIONS_OF_ONE_ADDRESS
+        is_crowded = self._open_connections[self._address] > MAX_CONNECTIONS_PER_ADDRESS
         if is_crowded and not self._is_exempt(self._address):
             self.transport.abort()
             return
@@ -111,9 +111,9 @@ class PatientProtocol(HttpToolsProtocol):
         if not self._awaited and is_idle and self.timeout_keep_alive_task is None:
             # Blank lines between requests begin none, and have ended the time that an idle connection has.
             self._wait_for("head", HEAD_SECONDS)
-        if self._awaited == "head" and self._framing > HEAD_BYTES:
+        if self._awaited == "head" and self._framing > MAX_HEAD_BYTES:
             self._end(431, b"Request Header Fields Too Large")
-        elif self._awaited == "body" and self._framing > FRAMING_BYTES:
+        elif self._awaited == "body" and self._framing > MAX_FRAMING_BYTES:
             self._end(413, b"Content Too Large")
 
     def on_message_begin(self) -> None:
@@ -136,7 +136,7 @@ class PatientProtocol(HttpToolsProtocol):
         """
         self._framing -= len(body)
         self._body += len(body)
-        allowed_seconds = BODY_SECONDS + self._body / BODY_BYTES_A_SECOND
+        allowed_seconds = BODY_SECONDS + self._body / MIN_BODY_BYTES_PER_SECOND
         deadline = self._begun + allowed_seconds
         self._wait_for("body", max(deadline - self.loop.time(), 0))
         super().on_body(body)

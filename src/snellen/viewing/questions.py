@@ -27,17 +27,17 @@ from snellen.scoring.journal_reading import steps_in_order
 from snellen.scoring.reply_labels import LabelItem, label_item
 from snellen.scoring.unparsed import UnparsedReply
 from snellen.viewing.filters import QUESTIONS_PER_PAGE, QuestionFilter
-from snellen.viewing.indexing import REPLY_END
+from snellen.viewing.indexing import REPLY_SEPARATOR
 from snellen.viewing.library import RunLibrary, ShownRun
 
-MOST_COLUMNS = 3
+MAX_SHOWN_RUNS = 3
 """Models that a list shows at most, unless the user selects all columns."""
-VERDICTS = ("right", "wrong", "unparsed")
+DECIDED_OUTCOMES = ("right", "wrong", "unparsed")
 """The outcomes that models can disagree by."""
-LONGEST_REPLY = 120
+MAX_REPLY_LETTERS = 120
 Column = tuple[str, str]
 """A run's name and a protocol."""
-_declared = cache(labelled_declaration)
+_protocol_declaration = cache(labelled_declaration)
 
 
 class OutcomeCell(Struct, frozen=True):
@@ -118,14 +118,14 @@ def list_questions(
         columns.sort(key=lambda column: protocol_preference(column[1]))
     shows_all = bool(compared) or chosen.columns == "all"
 
-    if chosen.is_by_entry and not chosen.run:
+    if chosen.is_by_entry and not chosen.run:  # a condition on replies, which any run may meet
         question_rows = _question_rows(library, ids_on_page, runs)
         question_rows = _with_matching_runs(question_rows, chosen, run_names)
         shown_columns = columns
         if not shows_all:
             deciding = _deciding_protocols(question_rows, chosen)
             shown_columns = _columns_of_matching_runs(columns, question_rows, deciding)
-    elif chosen.is_by_replies and not shows_all:
+    elif chosen.is_by_replies and not shows_all:  # a named run, or models that disagree
         question_rows = _question_rows(library, ids_on_page, runs)
         deciding = _deciding_protocols(question_rows, chosen)
         shown_columns = _columns_of_first_runs(columns, deciding)
@@ -219,7 +219,7 @@ def _explains_selection(question_row: QuestionRow, protocol: str, chosen: Questi
             return True
         if cell.outcome == "right":
             some_are_right = True
-        elif cell.outcome in VERDICTS:
+        elif cell.outcome in DECIDED_OUTCOMES:
             some_are_not_right = True
     return chosen.disagree and some_are_right and some_are_not_right
 
@@ -262,7 +262,7 @@ def _with_matching_runs(
 def _columns_of_matching_runs(
     columns: Sequence[Column], question_rows: Sequence[QuestionRow], deciding: Collection[str]
 ) -> list[Column]:
-    """Choose the columns of the runs that meet the filter for most questions, at most `MOST_COLUMNS` runs.
+    """Choose the columns of the runs that meet the filter for most questions, at most `MAX_SHOWN_RUNS` runs.
 
     Args:
         columns: All columns: pairs of the name of a run and a protocol.
@@ -276,13 +276,13 @@ def _columns_of_matching_runs(
     run_names = [run for run, _ in columns]
     ranked_runs = sorted(run_names, key=lambda run: -n_matches[run])
     distinct_runs = list(dict.fromkeys(ranked_runs))
-    shown_runs = distinct_runs[:MOST_COLUMNS]
+    shown_runs = distinct_runs[:MAX_SHOWN_RUNS]
     columns_of_shown_runs = [column for column in columns if column[0] in shown_runs]
     return _columns_of_first_runs(columns_of_shown_runs, deciding)
 
 
 def _columns_of_first_runs(columns: Sequence[Column], deciding: Collection[str]) -> list[Column]:
-    """Choose the columns of the first runs, at most `MOST_COLUMNS` runs.
+    """Choose the columns of the first runs, at most `MAX_SHOWN_RUNS` runs.
 
     Args:
         columns: All columns, in the order of the page: pairs of the name of a run and a protocol.
@@ -297,10 +297,10 @@ def _columns_of_first_runs(columns: Sequence[Column], deciding: Collection[str])
         first_column_by_run: dict[str, Column] = {}
         for run, protocol in columns:
             first_column_by_run.setdefault(run, (run, protocol))
-        return list(first_column_by_run.values())[:MOST_COLUMNS]
+        return list(first_column_by_run.values())[:MAX_SHOWN_RUNS]
 
     runs = list(dict.fromkeys(run for run, _ in deciding_columns))
-    shown_runs = runs[:MOST_COLUMNS]
+    shown_runs = runs[:MAX_SHOWN_RUNS]
     shown_columns = [column for column in deciding_columns if column[0] in shown_runs]
     shown_columns.sort(key=lambda column: protocol_preference(column[1]))
     return shown_columns
@@ -345,14 +345,14 @@ def _reply_summary(replies: str, reading: str) -> str:
     """Return the beginning of the replies to a question as one line, such as `B (3 times) / C`.
 
     Args:
-        replies: The texts of all replies, separated by `REPLY_END`.
+        replies: The texts of all replies, separated by `REPLY_SEPARATOR`.
         reading: The option or text that was read from them, which the same cell shows anyway.
 
     Returns:
         The line; empty if all replies are empty, or all are equal to `reading`.
     """
     counts: Counter[str] = Counter()
-    for reply in replies.split(REPLY_END):
+    for reply in replies.split(REPLY_SEPARATOR):
         on_one_line = " ".join(reply.split())
         counts[on_one_line] += 1
     distinct_replies = list(counts)
@@ -361,7 +361,7 @@ def _reply_summary(replies: str, reading: str) -> str:
     texts: list[str] = []
     for reply, count in counts.items():
         texts.append(f"{reply} ({count} times)" if count > 1 else reply)
-    return shorten(" / ".join(texts), LONGEST_REPLY)
+    return shorten(" / ".join(texts), MAX_REPLY_LETTERS)
 
 
 def _columns_with_results(
@@ -404,7 +404,7 @@ def _question_rows(
     row_by_id: dict[int, QuestionRow] = {}
     for question_id, benchmark, turn, build, sample_json, answer_json in question_records:
         sample = msgspec.json.decode(sample_json, type=Sample)
-        answer = _answer(answer_json)
+        answer = _decode_answer(answer_json)
         row_by_id[question_id] = QuestionRow(benchmark, turn, build, sample, answer, {})
 
     name_by_id = {run.id: run.name for run in runs}
@@ -426,12 +426,12 @@ def _question_rows(
             presentations=presentations,
             unstable=bool(unstable),
             entry=entry,
-            n_expected=_declared(protocol).n_presentations(question_row.sample),
+            n_expected=_protocol_declaration(protocol).n_presentations(question_row.sample),
         )
     return [row_by_id[question_id] for question_id in ids if question_id in row_by_id]
 
 
-def _answer(stored: bytes | None) -> Answer | None:
+def _decode_answer(stored: bytes | None) -> Answer | None:
     """Decode a correct answer from the index; None if the index has none, because it is hidden or not available."""
     return msgspec.json.decode(stored, type=Answer) if stored else None
 
@@ -481,7 +481,7 @@ class ShownEntry(Struct, frozen=True):
     @property
     def why_not_asked(self) -> str:
         """Why a protocol stopped early after these replies; empty if it does not stop early, or is unfinished."""
-        if not _declared(self.protocol).stops_early:
+        if not _protocol_declaration(self.protocol).stops_early:
             return ""
         if self.unstable:
             return "the replies contradict each other"
@@ -579,11 +579,11 @@ def read_question(
         "FROM question JOIN question_record ON question = id WHERE id = ?",
         number,
     )
-    answer = _answer(answer_json)
+    answer = _decode_answer(answer_json)
     sample = msgspec.json.decode(sample_json, type=Sample)
     entries: list[ShownEntry] = []
     for run in runs:
-        entries.extend(_entries(library, number, run, sample, answer))
+        entries.extend(_entries_of_run(library, number, run, sample, answer))
 
     def position(entry: ShownEntry) -> tuple[object, ...]:
         is_other_protocol = entry.protocol != first
@@ -604,7 +604,7 @@ def read_exchanges_of(library: RunLibrary, number: int, run: ShownRun) -> list[E
     return [read_exchange_at(paths[journal], offset) for journal, offset in positions]
 
 
-def _entries(
+def _entries_of_run(
     library: RunLibrary, number: int, run: ShownRun, sample: Sample, answer: Answer | None
 ) -> list[ShownEntry]:
     """Return how one run answered one question, with a record for each protocol under which it was asked.
@@ -633,11 +633,13 @@ def _entries(
     entries: list[ShownEntry] = []
     for row in rows:
         protocol = row[0]
-        entries.append(_entry(run, row, exchanges_by_protocol[protocol], sample, answer))
+        entries.append(
+            _entry_under_protocol(run, row, exchanges_by_protocol[protocol], sample, answer)
+        )
     return entries
 
 
-def _entry(
+def _entry_under_protocol(
     run: ShownRun,
     row: tuple[str, int, int, bytes, bytes],
     exchanges: Sequence[Exchange],
@@ -658,7 +660,7 @@ def _entry(
     outcome = OUTCOMES[outcome_index]
     predictions = msgspec.json.decode(predictions_json, type=tuple[Prediction, ...])
     scores = msgspec.json.decode(scores_json, type=tuple[Score, ...])
-    declaration = _declared(protocol)
+    declaration = _protocol_declaration(protocol)
     exchange_by_variant = _exchanges_that_count(exchanges)
 
     presentations: list[ShownPresentation] = []

@@ -44,7 +44,7 @@ class RunFilter(Struct, frozen=True):
             q=query.get("q", "")[:200],
             tag=query.get("tag", "")[:40],
             archived=query.get("archived") == "1",
-            sort=sort if sort.removeprefix("-") in COLUMNS else cls().sort,
+            sort=sort if sort.removeprefix("-") in SORTABLE_COLUMNS else cls().sort,
         )
 
     @property
@@ -62,7 +62,7 @@ class RunFilter(Struct, frozen=True):
         if self.sort.removeprefix("-") == column:
             is_descending = self.sort == column
         else:
-            is_descending = column in LARGEST_FIRST
+            is_descending = column in COLUMNS_LARGEST_FIRST
         return replace(self, sort=f"-{column}" if is_descending else column)
 
     def direction(self, column: str) -> str:
@@ -112,7 +112,11 @@ class RunTableRow(Struct, frozen=True):
 
     @property
     def state_name(self) -> str:
-        """Return the state of the run in a word: `running`, `finished`, `waiting`, `indexing` or `fault`."""
+        """The state of the run in a word or two.
+
+        It is `under way`, `finished` or `stopped`; `failed` if it ended without a single reply; `indexing` if it was
+        scored after it was indexed; `waiting` if its progress is not known; and `fault` if it cannot be read.
+        """
         if self.run.fault:
             return "fault"
         if self.state is None:
@@ -146,7 +150,7 @@ class RunTableRow(Struct, frozen=True):
         return self.run.summary.questions.get(outcome, 0)
 
 
-COLUMNS: dict[str, tuple[str, Callable[[RunTableRow], Any]]] = {
+SORTABLE_COLUMNS: dict[str, tuple[str, Callable[[RunTableRow], Any]]] = {
     "name": ("run", lambda run_row: run_row.title.casefold()),
     "model": ("model", lambda run_row: run_row.run.label.casefold()),
     "benchmarks": ("benchmarks", lambda run_row: run_row.benchmarks_text),
@@ -165,7 +169,7 @@ COLUMNS: dict[str, tuple[str, Callable[[RunTableRow], Any]]] = {
     "state": ("state", lambda run_row: run_row.state_name),
 }
 """Heading of each column, and the function from a row to the value that it is ordered by."""
-LARGEST_FIRST = ("headline", "n", "unparsed", "errors", "started")
+COLUMNS_LARGEST_FIRST = ("headline", "n", "unparsed", "errors", "started")
 
 
 def chosen_rows(run_rows: Iterable[RunTableRow], chosen: RunFilter) -> list[RunTableRow]:
@@ -182,7 +186,7 @@ def chosen_rows(run_rows: Iterable[RunTableRow], chosen: RunFilter) -> list[RunT
             continue
         if all(word in run_row.text for word in search_words):
             matches.append(run_row)
-    _, sort_key = COLUMNS[chosen.sort.removeprefix("-")]
+    _, sort_key = SORTABLE_COLUMNS[chosen.sort.removeprefix("-")]
     return sorted(matches, key=sort_key, reverse=chosen.sort.startswith("-"))
 
 
@@ -190,13 +194,13 @@ def chosen_rows(run_rows: Iterable[RunTableRow], chosen: RunFilter) -> list[RunT
 
 
 # In pixels.
-WIDTH = 460.0
-HEIGHT = 190.0
-LEFT = 46.0
-RIGHT = 448.0
-TOP = 10.0
-BOTTOM = 158.0
-MARGIN = 20.0  # between the ends of the axis and the first and the last point
+TREND_WIDTH = 460.0
+TREND_HEIGHT = 190.0
+PLOT_LEFT = 46.0
+PLOT_RIGHT = 448.0
+PLOT_TOP = 10.0
+PLOT_BOTTOM = 158.0
+PLOT_MARGIN = 20.0  # between the ends of the axis and the first and the last point
 
 
 class Trend(Struct, frozen=True):
@@ -250,18 +254,18 @@ def _trend_chart(run_rows: Sequence[RunTableRow]) -> ChartDrawing:
     axis = _trend_axis([headline.estimate for headline in headlines], unit)
 
     def y_of(value: float) -> float:
-        return BOTTOM - (BOTTOM - TOP) * axis.fraction(value)
+        return PLOT_BOTTOM - (PLOT_BOTTOM - PLOT_TOP) * axis.fraction(value)
 
     builder = DrawingBuilder()
     for tick in axis.ticks:
         y = y_of(tick)
-        builder.line((LEFT, y), (RIGHT, y), "grid")
-        builder.text(LEFT - 8, y + 4, axis.label(tick), "end tick")
+        builder.line((PLOT_LEFT, y), (PLOT_RIGHT, y), "grid")
+        builder.text(PLOT_LEFT - 8, y + 4, axis.label(tick), "end tick")
 
-    step = (RIGHT - LEFT - 2 * MARGIN) / max(len(run_rows) - 1, 1)
+    step = (PLOT_RIGHT - PLOT_LEFT - 2 * PLOT_MARGIN) / max(len(run_rows) - 1, 1)
     points = []
     for index, headline in enumerate(headlines):
-        x = LEFT + MARGIN + index * step
+        x = PLOT_LEFT + PLOT_MARGIN + index * step
         points.append((x, y_of(headline.estimate.value or 0.0)))
     builder.path(points, "front", is_open=True, series=0)
 
@@ -275,9 +279,9 @@ def _trend_chart(run_rows: Sequence[RunTableRow]) -> ChartDrawing:
 
     for index in (0, -1):
         x, _ = points[index]
-        builder.text(x, BOTTOM + 18, run_rows[index].started[:10], "tick")
+        builder.text(x, PLOT_BOTTOM + 18, run_rows[index].started[:10], "tick")
     title = f"{headlines[0].title} over time"
-    return builder.drawing(title, height=HEIGHT, width=WIDTH)
+    return builder.drawing(title, height=TREND_HEIGHT, width=TREND_WIDTH)
 
 
 def _trend_axis(estimates: Sequence[Estimate], unit: str) -> ChartAxis:

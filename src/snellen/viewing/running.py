@@ -218,7 +218,8 @@ class Progress:
     """Reads the progress of runs. Safe for several threads."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        self._clock, self._lock = clock, threading.Lock()
+        self._clock = clock
+        self._lock = threading.Lock()
         self._progress_by_folder: dict[Path, _JournalProgress] = {}
 
     def of(self, folder: Path, manifest: RunManifest, is_working: bool | None = None) -> RunState:
@@ -239,20 +240,28 @@ class Progress:
                 state = _state(folder, self._clock(), is_left=is_working is False)
             if state == "finished":
                 self._progress_by_folder.pop(folder, None)
-                return RunState(state, 0, {}, 0, 0, 0, None)
+                return RunState(
+                    state=state,
+                    requests=0,
+                    failures={},
+                    replies=0,
+                    n_questions_reached=0,
+                    total=0,
+                    rate=None,
+                )
             progress = self._progress_by_folder.get(folder)
             if progress is None or _has_shrunk(folder, progress):
-                progress = self._progress_by_folder[folder] = _JournalProgress(folder, manifest)
+                progress = _JournalProgress(folder, manifest)
+                self._progress_by_folder[folder] = progress
             progress.read_on()
-            rate = progress.rate(self._clock(), is_under_way=state == "under way")
             return RunState(
-                state,
-                progress.asked,
-                progress.failures,
-                progress.replies,
-                len(progress.reached),
-                progress.total,
-                rate,
+                state=state,
+                requests=progress.asked,
+                failures=progress.failures,
+                replies=progress.replies,
+                n_questions_reached=len(progress.reached),
+                total=progress.total,
+                rate=progress.rate(self._clock(), is_under_way=state == "under way"),
             )
 
 
@@ -422,7 +431,7 @@ def exam_toml(fields: Mapping[str, Any], runs: Path) -> str:
     return tomli_w.dumps({**fields, "runs": str(runs)})
 
 
-FORECAST_SECONDS = 20
+FORECAST_TIMEOUT_SECONDS = 20
 
 
 def forecast_lines(form: StartForm, runs: Path) -> list[str]:
@@ -460,10 +469,10 @@ def _dry_run_output(exam: Path) -> list[str]:
             text=True,
             encoding="utf-8",
             errors="replace",
-            timeout=FORECAST_SECONDS,
+            timeout=FORECAST_TIMEOUT_SECONDS,
         )
     except subprocess.TimeoutExpired:
-        return [f"it has more requests than can be counted in {FORECAST_SECONDS} s"]
+        return [f"it has more requests than can be counted in {FORECAST_TIMEOUT_SECONDS} s"]
     if dry_run.returncode:
         fault = dry_run.stderr.strip().splitlines()
         raise DataError(fault[-1] if fault else f"exit code {dry_run.returncode}")
@@ -471,7 +480,7 @@ def _dry_run_output(exam: Path) -> list[str]:
 
 
 EXAM_FILE, LOG_FILE = "exam.toml", "log.txt"
-LOG_BYTES = 20_000
+MAX_LOG_BYTES = 20_000
 
 
 class StartedRun(Struct):
@@ -502,7 +511,7 @@ class StartedRun(Struct):
 
     @property
     def state_name(self) -> str:
-        """Return the state of a started process in words."""
+        """The state of the process in words: `running`, `stopping`, `finished`, `stopped by you` or `failed, exit code 1`."""
         if self.exit_code is None:
             return "stopping" if self.is_asked_to_stop else "running"
         if self.exit_code == 0:
@@ -513,7 +522,7 @@ class StartedRun(Struct):
     def log(self) -> str:
         """The end of its output."""
         with open_file(self.folder / LOG_FILE) as file:
-            file.seek(max(file.seek(0, os.SEEK_END) - LOG_BYTES, 0))
+            file.seek(max(file.seek(0, os.SEEK_END) - MAX_LOG_BYTES, 0))
             return file.read().decode("utf-8", "replace")
 
     @property
@@ -529,7 +538,8 @@ class RunStarter:
     """Starts runs as separate processes, and stops them. They continue when the server of the pages ends."""
 
     def __init__(self, runs: Path, settings_folder: Path) -> None:
-        self.runs, self._settings_folder = runs, settings_folder
+        self.runs = runs
+        self._settings_folder = settings_folder
         self._started: dict[str, StartedRun] = {}
 
     def all(self) -> list[StartedRun]:
