@@ -9,7 +9,7 @@ import pandas
 
 from snellen.experiments.sample_columns import describe_missing_column
 
-_SAMPLES = (
+_SAMPLES_HINT = (
     "this table has a row for each number; results.samples.to_pandas() has one for each reply, with question, reply, "
     "gold, correct and more"
 )
@@ -59,7 +59,7 @@ class NumberFrame(_AnsweringFrame):
         if "metric" in self.columns and name in set(self["metric"]):
             chosen = f"metric == {name!r}"
             return f"no column {name!r}; metrics are rows, of which query({chosen!r}) has those of {name}"
-        return f"no column {name!r}; {_SAMPLES}"
+        return f"no column {name!r}; {_SAMPLES_HINT}"
 
 
 class SampleFrame(_AnsweringFrame):

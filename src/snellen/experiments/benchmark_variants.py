@@ -93,14 +93,14 @@ def build_variant(
         build_benchmark(variant, source=spec.source_in(source), to=to, recipe=parsed_recipe)
         return to
 
-    benchmark = _built(spec, folders, name, announce)
+    benchmark = _find_or_build(spec, folders, name, announce)
     draws_distractors = parsed_recipe.distractors != Recipe().distractors
     variant = reopened(benchmark, name, "distractors" if draws_distractors else "options")
     build_benchmark(variant, source=benchmark.folder, to=to, recipe=parsed_recipe)
     return to
 
 
-def _built(
+def _find_or_build(
     spec: BenchmarkSpec, folders: Sequence[Path], variant: str, announce: Announce
 ) -> Benchmark:
     """Return a built benchmark, which is built now if it needs no files."""

@@ -33,7 +33,7 @@ from snellen.runs.spec import RunSpec
 from snellen.scoring.scored_run import ScoredRun
 
 
-def _sequential() -> str:
+def _sequential_flag() -> str:
     return for_caller("--sequential", "decide")
 
 
@@ -75,19 +75,21 @@ def decide_between(
     """
     if len(models) != 2:
         raise DataError(
-            f"{_sequential()} compares two models, but {len(models)} are given: MODEL_A MODEL_B BENCHMARK..."
+            f"{_sequential_flag()} compares two models, but {len(models)} are given: MODEL_A MODEL_B BENCHMARK..."
         )
     until = spec.execution.until
     if until:
-        raise DataError(f"{_sequential()} has its own stopping rule; remove until = {until!r}")
+        raise DataError(f"{_sequential_flag()} has its own stopping rule; remove until = {until!r}")
     roles = dict(spec.question.roles)
     named_spec = check_models(spec, models, roles)
     check_judging(spec.scoring, spec.judge)
-    first, second = _start(named_spec, models, LazyRoleModels(roles), metric, progress, announce)
+    first, second = _plan_both_runs(
+        named_spec, models, LazyRoleModels(roles), metric, progress, announce
+    )
     margins = {}
     for name, part in first.parts.items():
         rule_metric = part.rule.partition(" ")[0]
-        margins[name] = _margin(rule_metric, equivalent)
+        margins[name] = _equivalence_margin(rule_metric, equivalent)
 
     open_benchmarks = list(first.parts)
     while True:
@@ -120,7 +122,7 @@ def decide_between(
     return DecidedComparison(decided, runs, (first.outcome, second.outcome))
 
 
-def _start(
+def _plan_both_runs(
     named_spec: RunSpec,
     models: Sequence[Any],
     role_models: LazyRoleModels,
@@ -159,7 +161,9 @@ def _start(
     ):
         second_plan = with_name_by_fingerprint(second_plan, second_model, role_models.roles)
     if second_plan.folder == first_plan.folder:
-        raise DataError(f"{_sequential()}: both models are {first_name}; give two different models")
+        raise DataError(
+            f"{_sequential_flag()}: both models are {first_name}; give two different models"
+        )
 
     return [
         RunRounds(
@@ -190,12 +194,12 @@ def _undecided_parts(plan: RunPlan, metric: str) -> dict[str, RandomPart]:
     return parts
 
 
-def _margin(metric: str, equivalent: float) -> float:
+def _equivalence_margin(metric: str, equivalent: float) -> float:
     """Return the difference up to which two models count as equivalent, in the unit of the metric.
 
     0.0 if the user gave none, so that every difference matters.
     """
-    row = bounded_row(metric, _sequential())
+    row = bounded_row(metric, _sequential_flag())
     if not equivalent:
         return 0.0
     return margin_in_unit(row, equivalent, setting("equivalent", equivalent))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-SPLITS = ("train", "validation", "val", "dev", "test")
+SPLIT_NAMES = ("train", "validation", "val", "dev", "test")
 QUESTION_HINTS = {
     **same_hint("they are `options`", "choices"),
     **same_hint("it is `question`", "prompt", "text"),
@@ -271,7 +271,7 @@ class LoadedBenchmark(Sequence[BenchmarkQuestion]):
             if self._samples[index].id == sample_id:
                 return self._question(index, round_number)
         hint = ""
-        if sample_id in SPLITS:
+        if sample_id in SPLIT_NAMES:
             hint = "; a benchmark is one split: index it with a number, as in [0]"
         elif hasattr(BenchmarkQuestion, sample_id):
             hint = (

@@ -9,7 +9,7 @@ from snellen.common.paths import shell_word
 from snellen.errors import AbsentBenchmarkError, ErrorBudgetError, SpentBudgetError
 from snellen.runs.runner import RunOutcome
 
-MOST_REASONS_SHOWN = 3
+MAX_SHOWN_REASONS = 3
 
 
 def check_budget(outcome: RunOutcome, budget: float) -> None:
@@ -53,8 +53,8 @@ def _main_reasons(outcome: RunOutcome) -> str:
     if len(reasons) == 1:
         [(reason, _)] = reasons
         return reason
-    shown = [f"{count} x {reason}" for reason, count in reasons[:MOST_REASONS_SHOWN]]
-    n_others = len(reasons) - MOST_REASONS_SHOWN
+    shown = [f"{count} x {reason}" for reason, count in reasons[:MAX_SHOWN_REASONS]]
+    n_others = len(reasons) - MAX_SHOWN_REASONS
     if n_others > 0:
         return f"{', '.join(shown)}, and {n_others} other reasons"
     return ", ".join(shown)

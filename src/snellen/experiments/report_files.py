@@ -9,8 +9,8 @@ from snellen.analysis.aggregate import results_of_all
 from snellen.runs.locks import is_read_only
 from snellen.scoring.scored_run import ScoredRun
 
-REPORT = "report.html"
-LONGEST_NAME = 100
+REPORT_FILE = "report.html"
+MAX_FILE_NAME_LETTERS = 100
 
 
 def write_run_report(scored: ScoredRun) -> Path:
@@ -29,7 +29,7 @@ def report_path(runs: Sequence[ScoredRun]) -> Path:
     if len(runs) == 1:
         scores_folder = runs[0].stored_in
         if scores_folder is not None and not is_read_only(scores_folder):
-            return scores_folder / REPORT
+            return scores_folder / REPORT_FILE
     run_names = [run.folder.name for run in runs]
     return Path(report_name(run_names))
 
@@ -37,6 +37,6 @@ def report_path(runs: Sequence[ScoredRun]) -> Path:
 def report_name(runs: Sequence[str]) -> str:
     """Return the file name of a report on named runs: `report-of-a-and-b.html`, or their number if that is too long."""
     name = f"report-of-{'-and-'.join(runs)}.html"
-    if len(name) > LONGEST_NAME:
+    if len(name) > MAX_FILE_NAME_LETTERS:
         return f"report-of-{len(runs)}-runs.html"
     return name

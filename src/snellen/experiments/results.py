@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from snellen.analysis.aggregate import results_of_all
+from snellen.analysis.headline import OVERALL
 from snellen.common.attribute_hints import answering_keywords, same_hint, unknown_attribute
 from snellen.common.field_values import convert_fields
 from snellen.common.late import check_pandas, data_frame
@@ -41,24 +42,30 @@ if TYPE_CHECKING:
 
 METRIC_NAMES = ("accuracy", "exact_match", "f1", "bleu", "rouge", "cider", "anls")
 """Metrics that are attributes even if a run does not have them, for a helpful error."""
-SHORT_NAME = 3
+MAX_SHORT_NAME_LETTERS = 3
 """Maximum characters of a name for which no similar name is suggested."""
-MANY_NAMES = 12
-SHOWN_RUNS = 3
+MAX_LISTED_NAMES = 12
+"""Maximum names that are all listed in place of the nearest ones if a short name is unknown."""
+MAX_LISTED_RUNS = 3
 """Maximum runs that the one-line form names."""
 
 
-_OF_WRONG = (
+_WRONG_HINT = (
     "wrong() has the replies that are wrong; "
     "sn.load_benchmark(NAME)[sample_id] shows a question with its image"
 )
-_TAGS_OF_ROWS = (
+_OWN_TAGS_HINT = (
     "columns={'tag': NAME} of sn.evaluate or sn.build makes a column of your own rows a tag"
 )
-_SLICES = f"by('NAME') has the numbers by a tag, table(slices=True) all of them; {_TAGS_OF_ROWS}"
-_TABLES = "samples=True returns a row for each reply, slices=True also the numbers by tag, by('NAME') those of one tag"
-_CHOICE = "only(where=\"category == 'chart'\") has the questions of a tag's value, [NAME] a benchmark or model"
-_STORED = (
+_SLICES_HINT = (
+    f"by('NAME') has the numbers by a tag, table(slices=True) all of them; {_OWN_TAGS_HINT}"
+)
+_TABLES_HINT = (
+    "samples=True returns a row for each reply, slices=True also the numbers by tag, "
+    "by('NAME') those of one tag"
+)
+_CHOICE_HINT = "only(where=\"category == 'chart'\") has the questions of a tag's value, [NAME] a benchmark or model"
+_STORED_HINT = (
     "the runs are stored as they are made; sn.load_run(results.runs[0].folder) loads one again, and "
     "report('results.json') writes the numbers"
 )
@@ -113,7 +120,7 @@ HINTS = {
         "total",
     ),
     **same_hint(
-        _OF_WRONG,
+        _WRONG_HINT,
         "incorrect",
         "errors",
         "failures",
@@ -141,7 +148,15 @@ HINTS = {
         "rows_by_sample",
     ),
     **same_hint(
-        _STORED, "save", "dump", "path", "folder", "load", "save_json", "to_disk", "save_to_disk"
+        _STORED_HINT,
+        "save",
+        "dump",
+        "path",
+        "folder",
+        "load",
+        "save_json",
+        "to_disk",
+        "save_to_disk",
     ),
     **same_hint(
         "report('report.html') writes .html, .md, .tex, .csv, .json or .parquet (the suffix decides)",
@@ -179,7 +194,7 @@ HINTS = {
     ),
     **same_hint("report('results.json') writes all numbers", "json"),
     **same_hint(
-        _SLICES,
+        _SLICES_HINT,
         "groupby",
         "group_by",
         "by_category",
@@ -191,7 +206,7 @@ HINTS = {
         "per_category",
         "tags",
     ),
-    **same_hint(_CHOICE, "query", "where", "subset", "select"),
+    **same_hint(_CHOICE_HINT, "query", "where", "subset", "select"),
     **same_hint(
         "print(results) has a column for each model, compare() tests their differences",
         "leaderboard",
@@ -342,8 +357,8 @@ class Results:
 
     def __repr__(self) -> str:
         """Return one line with the first runs, and the numbers of benchmarks and results."""
-        run_texts = [f"{run.manifest.model} in {run.folder}" for run in self.runs[:SHOWN_RUNS]]
-        n_more = len(self.runs) - SHOWN_RUNS
+        run_texts = [f"{run.manifest.model} in {run.folder}" for run in self.runs[:MAX_LISTED_RUNS]]
+        n_more = len(self.runs) - MAX_LISTED_RUNS
         if n_more > 0:
             run_texts.append(f"{n_more} more runs")
         benchmarks: set[str] = set()
@@ -481,7 +496,7 @@ class Results:
             if any(row.metric == name for row in self.rows):
                 raise UnknownNameError(f"{name} is a metric; write value({name!r})")
             available = list(dict.fromkeys([*self.benchmarks, *models]))
-            if len(name) > SHORT_NAME or len(available) > MANY_NAMES:
+            if len(name) > MAX_SHORT_NAME_LETTERS or len(available) > MAX_LISTED_NAMES:
                 raise unknown_name("benchmark or model", name, available)
             raise UnknownNameError(
                 f"no benchmark or model is called {name!r}; there are {', '.join(available)}"
@@ -493,7 +508,7 @@ class Results:
                 runs.append(replace(run, benchmarks=benchmarks, stored_rows=None))
         return Results(runs)
 
-    @answering_keywords(_TABLES)
+    @answering_keywords(_TABLES_HINT)
     def to_polars(self, *, samples: bool = False, slices: bool = False) -> polars.DataFrame:
         """Return the numbers as a data frame of polars, as `table()` does.
 
@@ -505,7 +520,7 @@ class Results:
             return self.samples()
         return self.table(slices=slices)
 
-    @answering_keywords(_TABLES)
+    @answering_keywords(_TABLES_HINT)
     def to_pandas(self, *, samples: bool = False, slices: bool = False) -> pandas.DataFrame:
         """Return the numbers as a data frame of pandas, as `table()` does: a row for each number, not for each question.
 
@@ -567,7 +582,7 @@ class Results:
         tags = {row.slice.partition("=")[0] for row in self.rows if "=" in row.slice}
         if tag not in tags:
             if not tags:
-                raise UnknownNameError(f"no benchmark here has tags; {_TAGS_OF_ROWS}")
+                raise UnknownNameError(f"no benchmark here has tags; {_OWN_TAGS_HINT}")
             raise unknown_name("tag", tag, sorted(tags))
         rows = []
         for row in self.rows:
@@ -601,8 +616,8 @@ class Results:
 
         circular: list[Result] = []
         for row in self.rows:
-            is_whole = not row.slice and row.benchmark != "*"
-            if row.metric == "circular_accuracy" and is_whole:
+            is_of_whole_benchmark = row.benchmark != OVERALL and not row.slice
+            if row.metric == "circular_accuracy" and is_of_whole_benchmark:
                 circular.append(row)
         return result_card(self.runs, self.headlines, circular)
 
@@ -676,7 +691,7 @@ class Results:
             2
         """
         if not callable(condition):
-            raise DataError(f"filter takes a function of a row of samples; {_CHOICE}")
+            raise DataError(f"filter takes a function of a row of samples; {_CHOICE_HINT}")
         return self.samples.filter(condition)
 
     def wrong(self) -> polars.DataFrame:
@@ -739,6 +754,9 @@ class Results:
     ) -> Result:
         """Return the one result that matches some criteria.
 
+        Results on parts of benchmarks, such as `level=hard`, do not match. If no result over all benchmarks matches
+        and there is only one benchmark, the result on this benchmark is returned.
+
         Args:
             metric: The metric; if empty, the headline.
             benchmark: The benchmark, with or without its suite; `*` for the result over all benchmarks.
@@ -759,13 +777,13 @@ class Results:
                 continue
             if row.benchmark != benchmark or row.slice:
                 continue
-            if benchmark == "*" and row.dimension != "*":
-                continue
+            if benchmark == OVERALL and row.dimension != OVERALL:
+                continue  # a mean over the benchmarks of one ability dimension
             if model in ("", row.model) and label in ("", row.protocol):
                 matches.append(row)
 
         searched = metric or "headline"
-        if not matches and benchmark == "*" and len(self.benchmarks) == 1:
+        if not matches and benchmark == OVERALL and len(self.benchmarks) == 1:
             [only] = self.benchmarks
             return self._find_row(metric, benchmark=only, model=model, protocol=protocol)
         if not matches:
@@ -787,7 +805,10 @@ class Results:
         headlines: list[Result] = []
         for reported_run in prepare_reported_runs(self.runs, self.rows):
             for model_row in reported_run.method_rows:
-                row = model_row.headline if benchmark == "*" else model_row.headlines.get(benchmark)
+                if benchmark == OVERALL:
+                    row = model_row.headline
+                else:
+                    row = model_row.headlines.get(benchmark)
                 if row is not None:
                     headlines.append(row)
                     break

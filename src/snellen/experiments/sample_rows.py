@@ -105,9 +105,9 @@ class SampleRows:
                 continue
             is_kept = [bool(condition(SampleRow(row))) for row in frame.iter_rows(named=True)]
             frame = frame.filter(is_kept)
-        return (
-            frame.filter(*polars_conditions, **columns) if polars_conditions or columns else frame
-        )
+        if polars_conditions or columns:
+            frame = frame.filter(*polars_conditions, **columns)
+        return frame
 
     def __len__(self) -> int:
         return len(self._frame)

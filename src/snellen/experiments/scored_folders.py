@@ -82,19 +82,20 @@ def check_judging(scoring: ScoringSpec, judge: JudgeSpec) -> None:
             f"the calibration of judges is part of another package: {sibling_install_line(LAB)}"
         )
     for model in judge.models:
-        if isinstance(model, str):
-            spec = parse_spec(model)
-            find_opener(spec)
-            if (spec.scheme, spec.target) == ("snellen", "oracle"):
-                raise DataError(
-                    f"{model}: the oracle knows answers of benchmarks and cannot judge; a judge is a model that reads "
-                    "text and follows a prompt, such as openai:NAME or hf:org/name, or in Python a function of "
-                    "(question, reply, reference)"
-                )
-            if says_batch(model):
-                raise DataError(
-                    f"{model}: a judge is asked directly; remove batch=true from its model string"
-                )
+        if not isinstance(model, str):
+            continue
+        spec = parse_spec(model)
+        find_opener(spec)  # raises for an unknown kind of model
+        if spec.scheme == "snellen" and spec.target == "oracle":
+            raise DataError(
+                f"{model}: the oracle knows answers of benchmarks and cannot judge; a judge is a model that reads "
+                "text and follows a prompt, such as openai:NAME or hf:org/name, or in Python a function of "
+                "(question, reply, reference)"
+            )
+        if says_batch(model):
+            raise DataError(
+                f"{model}: a judge is asked directly; remove batch=true from its model string"
+            )
 
 
 def check_judge_is_used(judge: JudgeSpec, judged_benchmarks: Iterable[bool]) -> None:
@@ -131,11 +132,11 @@ def _announce_scorings(folders: Sequence[Path], announce: Announce) -> None:
         for folder in folders:
             title = scoring_title(folder, last_own_scoring(folder))
             folders_by_title.setdefault(title, []).append(folder)
-        latest = [
-            f"{members[0] if len(members) == 1 else f'{len(members)} runs'} with {title}"
-            for title, members in folders_by_title.items()
-        ]
         if len(folders_by_title) > 1:
+            latest: list[str] = []
+            for title, members in folders_by_title.items():
+                runs_text = str(members[0]) if len(members) == 1 else f"{len(members)} runs"
+                latest.append(f"{runs_text} with {title}")
             announce(
                 f"these runs were last scored in different ways ({', '.join(latest)}), so standard settings are used "
                 f"for all; {setting('scoring', 'NAME')} chooses another scoring that all of them have"
@@ -205,8 +206,9 @@ def with_judged_rows(run: ScoredRun) -> ScoredRun:
     added: list[Result] = []
     for name in filter(None, scoring_names(run.folder)):
         settings = kept_settings(run.folder, name)
-        has_function = any(map(judging_code, settings.scoring.metrics))
-        if settings.scoring.as_published or not (settings.judge.models or has_function):
+        has_judging_function = any(map(judging_code, settings.scoring.metrics))
+        is_judged = bool(settings.judge.models) or has_judging_function
+        if settings.scoring.as_published or not is_judged:
             continue
         try:
             judged = load_scoring(run.folder, name)
@@ -435,11 +437,12 @@ def open_stored(
         if note:
             announce(f"{folder}: {note}")
     names = [find_scoring(folder, choice) for folder in folders]
-    if code := changed_code(zip(folders, names, strict=True)):
+    changed_functions = changed_code(zip(folders, names, strict=True))
+    if changed_functions:
         again = _scoring_call(folders, kept_settings(folders[0], names[0]))
         announce(
-            f"the code of {', '.join(code)} has changed between the scorings of these runs: score all of them again "
-            f"before you compare their numbers: {again}"
+            f"the code of {', '.join(changed_functions)} has changed between the scorings of these runs: score all "
+            f"of them again before you compare their numbers: {again}"
         )
     return runs
 
@@ -464,8 +467,9 @@ def score_runs(
     settings = scoring_settings(scoring, judge, judges)
     runs = []
     for folder in folders:
-        if absent := _without_answers(folder):
-            runs.append(_kept(folder, settings, absent, announce, may_use_stored))
+        absent = _benchmarks_without_answers(folder)
+        if absent:
+            runs.append(_load_kept_scoring(folder, settings, absent, announce, may_use_stored))
         else:
             panel = JudgeEnsemble(judges, folder, judge, announce) if judges else None
             runs.append(_score_folder(folder, settings, panel, announce, is_asked_for=is_asked_for))
@@ -520,10 +524,10 @@ def _score_folder(
             "replaced"
         )
     _check_replies_are_left(standard, announce)
-    scored = _keep(standard, settings.standard, is_asked_for=is_asked_for)
+    scored = _store_scores(standard, settings.standard, is_asked_for=is_asked_for)
     if settings.scoring.as_published:
         published = replace(_score_run(folder, settings, panel), counterpart=scored)
-        scored = _keep(published, settings, is_asked_for=is_asked_for)
+        scored = _store_scores(published, settings, is_asked_for=is_asked_for)
     if panel is not None and not panel.uses:
         announce(
             f"judge {panel.name}: nothing was left for it to read, because the extractor was sure of every reply; it "
@@ -596,7 +600,7 @@ def _score_run(folder: Path, settings: ScoringSettings, panel: JudgeEnsemble | N
     return replace(scored, extent=extent)
 
 
-def _keep(scored: ScoredRun, settings: ScoringSettings, *, is_asked_for: bool) -> ScoredRun:
+def _store_scores(scored: ScoredRun, settings: ScoringSettings, *, is_asked_for: bool) -> ScoredRun:
     """Store the scores of a run in its folder, unless that is read-only.
 
     If the run is scored as in a paper, its results by the standard rules are stored in front of the others.
@@ -624,7 +628,7 @@ def _keep(scored: ScoredRun, settings: ScoringSettings, *, is_asked_for: bool) -
     return replace(scored, stored_rows=tuple(rows), stored_in=folder)
 
 
-def _without_answers(folder: Path) -> list[str]:
+def _benchmarks_without_answers(folder: Path) -> list[str]:
     """Return the names of the benchmarks of a run whose ground truths exist, but not on this machine.
 
     [] if there are none.
@@ -633,12 +637,12 @@ def _without_answers(folder: Path) -> list[str]:
     return [use.name for use in uses if not has_answers(reopen_benchmark(use, folder).folder)]
 
 
-def _kept(
+def _load_kept_scoring(
     folder: Path,
     settings: ScoringSettings,
     absent: Sequence[str],
     announce: Announce,
-    will_do: bool,
+    may_use_stored: bool,
 ) -> ScoredRun:
     """Return the stored scoring of a run whose ground truths are missing.
 
@@ -647,14 +651,14 @@ def _kept(
         settings: The scoring settings that the user asked for.
         absent: Names of the benchmarks whose ground truths are missing.
         announce: Receives a line for the user.
-        will_do: Whether a stored scoring may be returned instead of scoring.
+        may_use_stored: Whether a stored scoring may be returned instead of scoring.
 
     Raises:
         DataError: There is no stored scoring with these settings, or it may not be returned.
     """
     names = ", ".join(absent)
     is_kept = settings.name in scoring_names(folder)
-    if not (is_kept and will_do):
+    if not is_kept or not may_use_stored:
         opening = for_caller(
             f"`snellen report {shell_word(folder)}`", f"sn.load_run({str(folder)!r})"
         )
@@ -664,11 +668,11 @@ def _kept(
         )
         raise DataError(
             f"cannot score {folder}, because the answers of {names} are not available in the version that was "
-            f"run{_built_since(folder, absent)}: {remedy}rebuild that version (for your own table, from the table "
+            f"run{_describe_rebuilds(folder, absent)}: {remedy}rebuild that version (for your own table, from the table "
             f"as it was then), or pack the run with its answers ({packing})"
         )
     announce(
-        f"{folder}: the answers of {names} are not available{_built_since(folder, absent)}; these are the scores "
+        f"{folder}: the answers of {names} are not available{_describe_rebuilds(folder, absent)}; these are the scores "
         "saved for these settings"
     )
     return load_scoring(folder, settings.name)
@@ -678,14 +682,15 @@ def announce_changed_answers(
     folder: Path, benchmarks: Iterable[Benchmark], announce: Announce
 ) -> None:
     """Announce the benchmarks whose ground truths have changed since the run."""
-    if changed := changed_answers(folder, benchmarks):
+    changed = changed_answers(folder, benchmarks)
+    if changed:
         names = ", ".join(changed)
         announce(
             f"{folder}: the answers of {names} have changed since the run; it is scored with the current ones"
         )
 
 
-def _built_since(folder: Path, names: Sequence[str]) -> str:
+def _describe_rebuilds(folder: Path, names: Sequence[str]) -> str:
     """Return, in brackets, which benchmarks of a run have been rebuilt since; empty if none."""
     since = []
     for use in read_manifest(folder).benchmarks:
@@ -735,10 +740,10 @@ def _flags(record: Struct, but: tuple[str, ...]) -> Iterator[str]:
     for name, field in record_fields(type(record)).items():
         value = getattr(record, name)
         if name not in but and value != field.default:
-            yield from _words(field, value)
+            yield from _arguments_of_field(field, value)
 
 
-def _words(field: RecordField, value: Any) -> Iterator[str]:
+def _arguments_of_field(field: RecordField, value: Any) -> Iterator[str]:
     """Yield the command-line arguments that set a field to a value: `--limit` and `100`, or just `--no-report`.
 
     A judging function among the metrics has the flag --judge.
@@ -752,8 +757,15 @@ def _words(field: RecordField, value: Any) -> Iterator[str]:
         values = [f"{name}={item}" for name, item in value]
     elif field.is_list:
         values = [str(item) for item in value]
+    elif isinstance(value, tuple):
+        values = [",".join(map(str, value))]
     else:
-        values = [",".join(map(str, value)) if isinstance(value, tuple) else str(value)]
+        values = [str(value)]
     for text in values:
-        judge = judging_code(text)
-        yield from ("--judge", judge) if judge else (field.flag, text)
+        judging_function = judging_code(text)
+        if judging_function:
+            yield "--judge"
+            yield judging_function
+        else:
+            yield field.flag
+            yield text

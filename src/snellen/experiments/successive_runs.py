@@ -90,11 +90,12 @@ class SuccessiveRuns:
         """
         check_sharing(spec.execution)
         loaded_or_name = self._opened(model, spec)
-        name = (
-            loaded_or_name if isinstance(loaded_or_name, str) else load_model(loaded_or_name).name
-        )
+        if isinstance(loaded_or_name, str):
+            name = loaded_or_name
+        else:
+            name = load_model(loaded_or_name).name
         plan = plan_scored_run(spec.with_question(models=(name,)).of_model(), self._announce)
-        reason = _why_not(name, self._kinds_of(loaded_or_name), plan)
+        reason = _why_model_cannot(name, self._kinds_of(loaded_or_name), plan)
         if reason:
             self._announce(f"left out: {reason}")
             return NotAsked(reason)
@@ -138,7 +139,7 @@ class SuccessiveRuns:
         return self._kinds[opened]
 
 
-def _why_not(name: str, kinds: frozenset[RequestKind], plan: RunPlan) -> str:
+def _why_model_cannot(name: str, kinds: frozenset[RequestKind], plan: RunPlan) -> str:
     """Return why a model cannot do what a plan needs, such as log-likelihoods; empty if it can."""
     for selected in plan.benchmarks:
         for protocol in plan.protocols_of(selected.benchmark.spec):

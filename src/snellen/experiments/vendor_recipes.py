@@ -24,11 +24,11 @@ from snellen.records import Estimate, Result
 from snellen.runs.finding import Announce, announce_nothing, matching_specs, prompts_of
 from snellen.runs.spec import RunSpec
 
-PROCESSED_HERE = frozenset({"hf", "vllm"})
+SCHEMES_PROCESSED_HERE = frozenset({"hf", "vllm"})
 """Schemes of models whose processor runs in this process, so that recipes can set the size of images."""
-WITHOUT_OPTIONS = frozenset({"snellen"})
+SCHEMES_WITHOUT_OPTIONS = frozenset({"snellen"})
 """Schemes of models without request settings."""
-WITH_CHAT_TEMPLATES = frozenset({"hf", "vllm", "openai"})
+SCHEMES_WITH_CHAT_TEMPLATES = frozenset({"hf", "vllm", "openai"})
 """Schemes of models whose chat template takes settings."""
 EvaluateRuns = Callable[[RunSpec], list[FinishedRun]]
 """Function that runs and scores a spec, such as `snellen.experiments.evaluation.evaluate_spec`."""
@@ -106,7 +106,7 @@ def apply_recipe(
         if setting_name == "models":
             continue
         setting_texts.append(
-            _shown(value) if isinstance(value, dict) else f"{setting_name}={value}"
+            _setting_text(value) if isinstance(value, dict) else f"{setting_name}={value}"
         )
     applied = ", ".join(setting_texts)
     if not applied:
@@ -140,9 +140,9 @@ def _model_options(settings: RecipeSettings, model: ModelSpec) -> tuple[dict[str
         "extra_body": settings.sampling or None,
     }
     applicable = {
-        "min_pixels": model.scheme in PROCESSED_HERE,
-        "max_pixels": model.scheme in PROCESSED_HERE,
-        "chat_template_kwargs": model.scheme in WITH_CHAT_TEMPLATES,
+        "min_pixels": model.scheme in SCHEMES_PROCESSED_HERE,
+        "max_pixels": model.scheme in SCHEMES_PROCESSED_HERE,
+        "chat_template_kwargs": model.scheme in SCHEMES_WITH_CHAT_TEMPLATES,
         "extra_body": is_own_server,
     }
     options: dict[str, Any] = {}
@@ -150,8 +150,8 @@ def _model_options(settings: RecipeSettings, model: ModelSpec) -> tuple[dict[str
     for name, value in wanted.items():
         if value is None or name in model.options:
             continue
-        if model.scheme in WITHOUT_OPTIONS or not applicable.get(name, True):
-            shown = _shown(value)
+        if model.scheme in SCHEMES_WITHOUT_OPTIONS or not applicable.get(name, True):
+            shown = _setting_text(value)
             text = shown if isinstance(value, dict) else f"{name}={shown}"
             not_applied.append(f"{text} is not applied: a model {model.scheme}: cannot be told")
         else:
@@ -161,7 +161,7 @@ def _model_options(settings: RecipeSettings, model: ModelSpec) -> tuple[dict[str
     return options, not_applied
 
 
-def _shown(value: Any) -> str:
+def _setting_text(value: Any) -> str:
     """Return a setting as text: `name=value` for each entry of a table."""
     if isinstance(value, dict):
         return ", ".join(f"{name}={item}" for name, item in value.items())
@@ -207,12 +207,12 @@ def _question_fields(settings: RecipeSettings, spec: RunSpec) -> tuple[dict[str,
 
 def _without_prompts(patterns: Sequence[str], templates: str) -> list[str]:
     """Return the names of the benchmarks that do not declare the set of prompts `templates`; [] if all do."""
-    return [
-        spec.name
-        for pattern in patterns
-        for spec in matching_specs(pattern)
-        if templates not in prompts_of(spec)
-    ]
+    names: list[str] = []
+    for pattern in patterns:
+        for spec in matching_specs(pattern):
+            if templates not in prompts_of(spec):
+                names.append(spec.name)
+    return names
 
 
 def _with_other_coordinates(patterns: Sequence[str], coordinates: str) -> list[str]:
@@ -275,20 +275,14 @@ def compare_with_card(
             f"{', '.join(number.benchmark for number in first.recipe.numbers)}"
         )
 
-    # A run has one set of prompts, so that benchmarks with another one are asked in a run of their own.
-    groups: dict[str, list[str]] = defaultdict(list)
     default_templates = first.recipe.settings_of(first.size).templates or ""
-    for number, _ in printed:
-        templates = number.templates or default_templates
-        for benchmark in matching_specs(number.benchmark):
-            if templates not in prompts_of(benchmark):
-                templates = ""
-        groups[templates].append(number.benchmark)
+    printed_numbers = [number for number, _ in printed]
+    benchmarks_by_templates = _benchmarks_by_templates(printed_numbers, default_templates)
 
     faults: dict[str, str] = {}
     missing_package: MissingExtraError | None = None
     measured: dict[str, tuple[list[Result], AppliedRecipe]] = {}
-    for templates, benchmarks in groups.items():
+    for templates, benchmarks in benchmarks_by_templates.items():
         templates = spec.question.templates or templates
         recipe_spec = spec.with_question(benchmarks=tuple(benchmarks), templates=templates)
         applied = apply_recipe(recipe_spec, name, announce)
@@ -319,11 +313,18 @@ def compare_with_card(
         if fault is not None:
             note = f"not run: {fault}"
             not_run = Reproduced(
-                number.benchmark, number.printed, value, None, None, None, (note,), fault=fault
+                benchmark=number.benchmark,
+                printed_as=number.printed,
+                printed=value,
+                measured=None,
+                low=None,
+                high=None,
+                differs=(note,),
+                fault=fault,
             )
             others.append(not_run)
             continue
-        comparison = _compared(number, value, *measured[number.benchmark])
+        comparison = _compare_number(number, value, *measured[number.benchmark])
         if comparison.agrees is False:
             disagreeing.append(comparison)
         else:
@@ -331,7 +332,31 @@ def compare_with_card(
     return [*disagreeing, *others]
 
 
-def _compared(
+def _benchmarks_by_templates(
+    numbers: Sequence[PrintedNumber], default_templates: str
+) -> dict[str, list[str]]:
+    """Group the benchmarks of a model card by the set of prompts with which they are to be run.
+
+    A run has one set of prompts, so the benchmarks of each group have a run of their own.
+
+    Args:
+        numbers: The numbers of the card.
+        default_templates: The set of prompts of numbers that name none.
+
+    Returns:
+        The benchmarks by the name of the set of prompts. It is empty for benchmarks that do not declare the set.
+    """
+    benchmarks: dict[str, list[str]] = defaultdict(list)
+    for number in numbers:
+        templates = number.templates or default_templates
+        for spec in matching_specs(number.benchmark):
+            if templates not in prompts_of(spec):
+                templates = ""
+        benchmarks[templates].append(number.benchmark)
+    return benchmarks
+
+
+def _compare_number(
     number: PrintedNumber, printed: float, rows: Sequence[Result], applied: AppliedRecipe
 ) -> Reproduced:
     """Return a published number beside the measured one, with everything that may explain a difference.
@@ -356,12 +381,12 @@ def _compared(
     if applied.recipe.unstated:
         differs.append(f"not stated by the vendor: {', '.join(applied.recipe.unstated)}")
     return Reproduced(
-        number.benchmark,
-        number.printed,
-        printed,
-        scaled.value,
-        scaled.low,
-        scaled.high,
-        tuple(differs),
-        estimate.n,
+        benchmark=number.benchmark,
+        printed_as=number.printed,
+        printed=printed,
+        measured=scaled.value,
+        low=scaled.low,
+        high=scaled.high,
+        differs=tuple(differs),
+        questions=estimate.n,
     )

@@ -70,7 +70,9 @@ MAX_FORM_FIELDS = 500
 """Fields of a form, each chosen benchmark among them."""
 MAX_LABEL_LENGTH = 8
 """Characters of the label of a reply: the letter of an option, in any script."""
-HOW_TO_MAKE_CHANGES = "to make changes, open the address that `snellen view` printed in the terminal"
+HOW_TO_MAKE_CHANGES = (
+    "to make changes, open the address that `snellen view` printed in the terminal"
+)
 REPORT_HEADERS = {
     # Beside the policy in the report itself.
     "content-security-policy": "sandbox allow-scripts allow-downloads; frame-ancestors 'self'",
