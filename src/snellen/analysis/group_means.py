@@ -48,7 +48,7 @@ def estimate_mean(
     """
     n = len(values)
     if not n:
-        return Estimate(None, None, None, None, 0, unscored)
+        return Estimate(value=None, stderr=None, low=None, high=None, n=0, unscored=unscored)
     mean = math.fsum(values) / n
     labels = GroupLabels.of(groups)
     influences = array("d", ((value - mean) / n for value in values))
@@ -63,7 +63,15 @@ def estimate_mean(
     else:
         is_binary = set(values) == {lower_bound, upper_bound}
         low, high = interval_of(mean, spread, bounds, varied=varied, binary=is_binary)
-    return Estimate(mean, spread.error, low, high, n, unscored, groups=spread.groups)
+    return Estimate(
+        value=mean,
+        stderr=spread.error,
+        low=low,
+        high=high,
+        n=n,
+        unscored=unscored,
+        groups=spread.groups,
+    )
 
 
 def _difference_interval(

@@ -195,7 +195,7 @@ def macro_estimate(
         if score.value is not None:
             scores_by_part[part_of(score)].append(score)
     if not scores_by_part:
-        return with_counts(Estimate(None, None, None, None, 0), scores, 0)
+        return with_counts(Estimate(value=None, stderr=None, low=None, high=None, n=0), scores, 0)
 
     means = {}
     for part, members in scores_by_part.items():
@@ -239,7 +239,7 @@ def linearised_estimates(
         sums close to the observed ones.
     """
     if not counts:
-        return [Estimate(None, None, None, None, 0)] * len(bounds)
+        return [Estimate(value=None, stderr=None, low=None, high=None, n=0)] * len(bounds)
     values = compute(_summed(counts))
     linearised = linearised_deviations(counts, compute, len(bounds))
     estimates: list[Estimate] = []
@@ -248,7 +248,11 @@ def linearised_estimates(
             estimates.append(linear_estimate(deviations, groups, row_bounds))
         else:
             n_groups = len(set(groups))
-            estimates.append(Estimate(value, None, None, None, len(counts), groups=n_groups))
+            estimates.append(
+                Estimate(
+                    value=value, stderr=None, low=None, high=None, n=len(counts), groups=n_groups
+                )
+            )
     return estimates
 
 
@@ -304,7 +308,9 @@ def linear_estimate(
     if spread.groups < MIN_GROUPS_FOR_INTERVAL:
         low = high = None
     error = spread.error if spread.groups > 1 else None
-    return Estimate(value, error, low, high, len(deviations), groups=spread.groups)
+    return Estimate(
+        value=value, stderr=error, low=low, high=high, n=len(deviations), groups=spread.groups
+    )
 
 
 def gradient_of(compute: Callable[[Counts], float | None], sums: Counts) -> Counts | None:

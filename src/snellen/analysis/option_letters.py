@@ -133,7 +133,7 @@ class _Replies:
         returned.
         """
         if not self._chosen:
-            absent = Estimate(None, None, None, None, 0)
+            absent = Estimate(value=None, stderr=None, low=None, high=None, n=0)
             chosen = estimate_mean(self._unknown, self._unknown_groups)
             return LetterPreference(protocol, options, label, chosen, absent, absent)
         gaps = array("d")

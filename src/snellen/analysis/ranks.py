@@ -70,7 +70,7 @@ def average_rank_rows(tables: Sequence[Sequence[Result]]) -> Iterator[Result]:
                 protocol=method,
                 method=method,
                 metric=AVERAGE_RANK,
-                estimate=estimate or Estimate(None, None, None, None, 0),
+                estimate=estimate or Estimate(value=None, stderr=None, low=None, high=None, n=0),
                 dimension=OVERALL,
                 unit="rank",
                 better="lower",
@@ -119,7 +119,9 @@ def average_ranks(models: Sequence[Mapping[str, Result]]) -> list[Estimate | Non
     for model_index, capabilities in enumerate(models):
         model_ranks = [ranks[model_index] for ranks in ranks_by_dimension]
         n_questions = sum(capabilities[name].estimate.n for name in common_dimensions)
-        averages.append(Estimate(fmean(model_ranks), None, None, None, n_questions))
+        averages.append(
+            Estimate(value=fmean(model_ranks), stderr=None, low=None, high=None, n=n_questions)
+        )
     return averages
 
 

@@ -249,7 +249,11 @@ def sequential_differences(
         if evaluated_part is None or evaluated_part != second_parts.get(name):
             continue
         run_pair = _RunPair(
-            first_label, second_label, scored, second_benchmarks[name], evaluated_part
+            first_label=first_label,
+            second_label=second_label,
+            first=scored,
+            second=second_benchmarks[name],
+            part=evaluated_part,
         )
         differences += _differences(run_pair, equivalent.get(name, 0.0))
     return differences

@@ -45,5 +45,5 @@ def template_deviation(correct_by_template: Mapping[str, Sequence[float]]) -> Es
             accuracies.append(math.fsum(values) / len(values))
     fewest = min(map(len, correct_by_template.values()), default=0)
     if len(accuracies) < 2:
-        return Estimate(None, None, None, None, fewest)
-    return Estimate(statistics.stdev(accuracies), None, None, None, fewest)
+        return Estimate(value=None, stderr=None, low=None, high=None, n=fewest)
+    return Estimate(value=statistics.stdev(accuracies), stderr=None, low=None, high=None, n=fewest)

@@ -369,7 +369,11 @@ def _compare_number(
     """
     matching_rows = [row for row in rows if not number.metric or row.metric == number.metric]
     # The headline stands last.
-    estimate = matching_rows[-1].estimate if matching_rows else Estimate(None, None, None, None, 0)
+    estimate = (
+        matching_rows[-1].estimate
+        if matching_rows
+        else Estimate(value=None, stderr=None, low=None, high=None, n=0)
+    )
     scaled = estimate.scaled(number.scale)
     differs = [text for text in (number.differs,) if text]
     if not matching_rows:

@@ -66,7 +66,13 @@ class FigureRow(Struct, frozen=True):
 
 def dimension_row(name: str, chance: float | None = None) -> FigureRow:
     """Return the row with the capability in a dimension."""
-    return FigureRow(dimension_title(name), CAPABILITY, OVERALL, name, chance)
+    return FigureRow(
+        label=dimension_title(name),
+        metric=CAPABILITY,
+        benchmark=OVERALL,
+        dimension=name,
+        chance=chance,
+    )
 
 
 class ChartDrawer:
@@ -102,7 +108,13 @@ class ChartDrawer:
                     continue
                 label = row.reported_run.label
                 query = _samples_query(series)
-                point = PlotPoint(series, label, number.estimate, number.unit, query)
+                point = PlotPoint(
+                    series=series,
+                    name=label,
+                    estimate=number.estimate,
+                    unit=number.unit,
+                    samples=query,
+                )
                 points.append((point, row.chance))
             units = {point.unit for point, _ in points}
             if len(units) != 1 or len(points) > MAX_CHART_MARKS:
@@ -449,7 +461,9 @@ def _plot_point(series: int, model_row: ModelMethodRow, row: FigureRow) -> PlotP
     benchmark = "" if row.benchmark == OVERALL else row.benchmark
     query = _samples_query(series, benchmark)
     name = f"{model_row.reported_run.label}, {row.label}"
-    return PlotPoint(series, name, number.estimate, number.unit, query)
+    return PlotPoint(
+        series=series, name=name, estimate=number.estimate, unit=number.unit, samples=query
+    )
 
 
 def _samples_query(series: int, benchmark: str = "") -> str:

@@ -148,7 +148,11 @@ def question_item(
         correct_answer = None if has_marked_options else shown_correct_answer(answer, turn.options)
         rounds.append(ShownRound(turn.question, tuple(options), correct_answer))
     return ShownItem(
-        sample.id, tuple(sample.tags.items()), tuple(images), sample.context or "", tuple(rounds)
+        sample_id=sample.id,
+        tags=tuple(sample.tags.items()),
+        pictures=tuple(images),
+        context=sample.context or "",
+        rounds=tuple(rounds),
     )
 
 

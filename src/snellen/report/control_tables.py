@@ -118,7 +118,13 @@ def _control_rows(run: str, scored: ScoredBenchmark) -> Iterator[_ControlRow]:
         if is_degradation or score is None:
             continue
         paired = pair((score.protocol, control.protocol), score, control).result
-        yield _ControlRow(run, score, control, declaration.control_input, paired)
+        yield _ControlRow(
+            run=run,
+            score=score,
+            control=control,
+            shown_instead=declaration.control_input,
+            paired=paired,
+        )
 
 
 def _difference_cell(row: _ControlRow) -> Cell:

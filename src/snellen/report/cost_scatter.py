@@ -166,7 +166,7 @@ def _cost_panel(cost_kind: int, points: Sequence[CostPoint], scope: str) -> Char
         if is_best:
             front.add((cost, score))
             tooltip += ", on the front"
-        cost_estimate = Estimate(cost, None, None, None, point.accuracy.n)
+        cost_estimate = Estimate(value=cost, stderr=None, low=None, high=None, n=point.accuracy.n)
         dots.append(
             ScatterPoint(
                 point.series,

@@ -184,7 +184,9 @@ def _dose_marks(curve: _Curve) -> Iterator[ScatterPoint]:
         # The interval of the loss is shown around the score: score = clean - loss.
         low = None if point.loss.high is None else response.clean - point.loss.high
         high = None if point.loss.low is None else response.clean - point.loss.low
-        yield _score_mark(curve, point.dose, Estimate(point.value, None, low, high, 0))
+        yield _score_mark(
+            curve, point.dose, Estimate(value=point.value, stderr=None, low=low, high=high, n=0)
+        )
 
     half = response.half
     if half.value is None:
@@ -194,7 +196,7 @@ def _dose_marks(curve: _Curve) -> Iterator[ScatterPoint]:
     yield ScatterPoint(
         curve.series,
         curve.run,
-        Estimate(half.value, None, half.low, half.high, 0),
+        Estimate(value=half.value, stderr=None, low=half.low, high=half.high, n=0),
         _without_interval(halfway),
         is_hollow=True,
         tooltip=f"{curve.run}: half of the score above chance is lost at {half_text}",
@@ -215,4 +217,4 @@ def _score_mark(curve: _Curve, dose: float, score: Estimate) -> ScatterPoint:
 
 def _without_interval(value: float) -> Estimate:
     """Return an estimate without an interval."""
-    return Estimate(value, None, None, None, 0)
+    return Estimate(value=value, stderr=None, low=None, high=None, n=0)

@@ -97,5 +97,13 @@ def _count_flips(
         only_first = outcomes[True, False]
         only_second = outcomes[False, True]
         labels = f"{first}, {second}"
-        rows.append(_FlipCounts(labels, protocol, only_first, only_second, outcomes.total()))
+        rows.append(
+            _FlipCounts(
+                runs=labels,
+                protocol=protocol,
+                only_first=only_first,
+                only_second=only_second,
+                n_decided=outcomes.total(),
+            )
+        )
     return rows

@@ -121,7 +121,13 @@ def _head(reported_runs: Sequence[ReportedRun], sentences: Sequence[str]) -> Pag
         count_text = f"{len(names)} runs"
         names = ()
     facts = _head_facts(reported_runs)
-    return PageHead(f"Snellen report · {period}", names, count_text, facts, tuple(sentences[:1]))
+    return PageHead(
+        kicker=f"Snellen report · {period}",
+        names=names,
+        more=count_text,
+        facts=facts,
+        findings=tuple(sentences[:1]),
+    )
 
 
 def _head_facts(reported_runs: Sequence[ReportedRun]) -> tuple[tuple[int, str], ...]:
@@ -190,7 +196,15 @@ def _sections(
             linked = replace(table, samples=sample_queries)
             blocks.append(TableBlock(linked, table_kind, table_fold))
         fold = FOLD_BY_SECTION.get(anchor, "folded")
-        sections.append(PageSection(anchor, section.title, tuple(blocks), section.lead, fold))
+        sections.append(
+            PageSection(
+                anchor=anchor,
+                title=section.title,
+                blocks=tuple(blocks),
+                lead=section.lead,
+                fold=fold,
+            )
+        )
     return sections
 
 

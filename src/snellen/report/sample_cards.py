@@ -247,11 +247,11 @@ def _presentations(entry: GalleryEntry, options: Sequence[str]) -> tuple[Present
         else:
             text = shorten(prediction.text, MAX_CHIP_LETTERS)
         chip = PresentationChip(
-            outcome_of(prediction, entry.answer, None, is_verdict=False),
-            option,
-            text,
-            f"reply {variant.test + 1}, template {variant.template}",
-            prediction is entry.shown_prediction,
+            outcome=outcome_of(prediction, entry.answer, None, is_verdict=False),
+            option=option,
+            text=text,
+            tooltip=f"reply {variant.test + 1}, template {variant.template}",
+            is_shown=prediction is entry.shown_prediction,
         )
         chips.append(chip)
     return tuple(chips)
@@ -388,7 +388,11 @@ def shown_options(
         if option in correct:
             signs.append("correct")
         row = OptionRow(
-            label, options[option], tuple(signs), probabilities[option], score_texts[option]
+            label=label,
+            option=options[option],
+            signs=tuple(signs),
+            share=probabilities[option],
+            score=score_texts[option],
         )
         rows.append(row)
     return tuple(rows)

@@ -158,7 +158,11 @@ def choose_gallery(
         outcome: left_out_counts[outcome] for outcome in OUTCOMES if left_out_counts[outcome]
     }
     return Gallery(
-        tuple(chosen), _read_chosen_exchanges(reported_runs, chosen), images, missing, left_out
+        entries=tuple(chosen),
+        exchanges=_read_chosen_exchanges(reported_runs, chosen),
+        images=images,
+        missing=missing,
+        left_out=left_out,
     )
 
 

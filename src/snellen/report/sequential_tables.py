@@ -98,7 +98,9 @@ def decision_table(differences: Sequence[SequentialDifference]) -> Table:
 
 def _interval_cell(estimate: SequentialEstimate, unit: str) -> NumberCell:
     """Return the value with its anytime-valid interval."""
-    value = Estimate(estimate.value, None, estimate.low, estimate.high, estimate.n)
+    value = Estimate(
+        value=estimate.value, stderr=None, low=estimate.low, high=estimate.high, n=estimate.n
+    )
     return NumberCell(unit, value)
 
 

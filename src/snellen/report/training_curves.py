@@ -175,7 +175,7 @@ def curve_panel(name: str, results: TrainingRows, series: Sequence[str]) -> Char
         number = series.index(training)
         line = []
         for step, result in sorted(result_by_step.items()):
-            x = Estimate(float(step), None, None, None, 0)
+            x = Estimate(value=float(step), stderr=None, low=None, high=None, n=0)
             label = f"{training}, step {step}"
             score = f"{metric_title(result.metric)} {figure_text(result.estimate, result.unit)}"
             points.append(

@@ -879,7 +879,9 @@ def _compare_values(
         return _ComparedValues(
             first_value=first_spread[0] + first_correction.shift if first_spread else None,
             second_value=second_spread[0] + second_correction.shift if second_spread else None,
-            difference=Estimate(None, None, None, None, n, groups=len(groups.sizes)),
+            difference=Estimate(
+                value=None, stderr=None, low=None, high=None, n=n, groups=len(groups.sizes)
+            ),
             contributions={},
         )
 
@@ -1068,7 +1070,9 @@ def _estimate_difference(
         return estimate_mean(differences, groups, bounds=bounds)
     spread = group_spread(deviations, groups)
     low, high = interval_of(gap, spread, bounds)
-    return Estimate(gap, spread.error, low, high, len(keys), groups=spread.groups)
+    return Estimate(
+        value=gap, stderr=spread.error, low=low, high=high, n=len(keys), groups=spread.groups
+    )
 
 
 def _count_questions_won(

@@ -215,7 +215,13 @@ def judge_release(
         verdict = "fail"
     elif "not enough evidence" in verdicts:
         verdict = "not enough evidence"
-    return GateResult(candidate, baseline, alpha, verdict, tuple(outcomes))
+    return GateResult(
+        candidate=candidate,
+        baseline=baseline,
+        alpha=alpha,
+        verdict=verdict,
+        outcomes=tuple(outcomes),
+    )
 
 
 def _decide_rule(data: RuleData, p_fail: float, alpha: float) -> GateOutcome:

@@ -169,7 +169,13 @@ def _resample(measures: Sequence[QuestionMeasures], resamples: int, seed: int) -
         ]  # shape (n_rows, groups), Poisson numbers of mean 1
         changes = times_drawn @ shifts.astype(np.float32)  # shape (n_rows, runs)
         draws[start : start + n_rows] = np.array(values) + changes
-    return _Resampled(measures, np.array(values), draws, len(keys), len(group_names))
+    return _Resampled(
+        measures=measures,
+        values=np.array(values),
+        resamples=draws,
+        n=len(keys),
+        groups=len(group_names),
+    )
 
 
 def _ranks(values: Array, sign: int) -> Array:
@@ -245,11 +251,11 @@ def _with_summed_counts(members: Sequence[_Resampled]) -> _Resampled:
     """Return the record of the first benchmark with the numbers of questions and images of all benchmarks added up."""
     first = members[0]
     return _Resampled(
-        first.measures,
-        first.values,
-        first.resamples,
-        sum(benchmark.n for benchmark in members),
-        sum(benchmark.groups for benchmark in members),
+        measures=first.measures,
+        values=first.values,
+        resamples=first.resamples,
+        n=sum(benchmark.n for benchmark in members),
+        groups=sum(benchmark.groups for benchmark in members),
     )
 
 
