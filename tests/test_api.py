@@ -161,6 +161,7 @@ def test_what_calls_return_says_in_one_line_what_it_is_how_many_and_where() -> N
     assert repr(sn.Results(results.runs * 3)).startswith(
         f"<Results: snellen:oracle in {first}, snellen:always-a in {second}, snellen:oracle in {first}, 3 more runs; "
     )
+    assert ", 1 more run; " in repr(sn.Results((*results.runs, *results.runs)))
     compared = results.compare(resamples=0)
     assert repr(compared) == (
         "<Comparison: snellen:oracle, snellen:always-a; "

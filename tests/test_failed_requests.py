@@ -12,6 +12,7 @@ import small
 import snellen as sn
 from snellen.building.benchmark import Benchmark
 from snellen.errors import ErrorBudgetError
+from snellen.experiments.outcome_checks import check_budget
 from snellen.records import Exchange, Failure, Request, Response
 from snellen.report.page import html_report
 from snellen.report.progress_text import progress_lines
@@ -20,6 +21,7 @@ from snellen.runs.journal import read_exchanges
 from snellen.runs.journal_lines import write_line
 from snellen.runs.run_folder import read_manifest
 from snellen.runs.run_store import RunStore
+from snellen.runs.runner import RunOutcome
 from snellen.viewing.running import Progress
 
 PROTOCOLS = ("vanilla", "circular?all_passes=true")
@@ -148,6 +150,21 @@ def test_a_request_that_only_another_presentation_got_an_answer_to_has_failed_an
 def test_the_error_budget_is_of_different_requests(questions: Benchmark, tmp_path: Path) -> None:
     with pytest.raises(ErrorBudgetError, match=r"^4 of 16 requests failed \(25\.0%"):
         sn.evaluate(Failing(["q000"]), str(questions.folder), PROTOCOLS, runs=tmp_path, name="r")
+
+
+@pytest.mark.parametrize(
+    ("reasons", "shown"),
+    [
+        ({"timeout": 9, "rate limit": 3, "server": 2, "HTTP 400": 1}, "and 1 other reason;"),
+        ({"a": 9, "b": 3, "c": 2, "d": 1, "e": 1}, "9 x a, 3 x b, 2 x c, and 2 other reasons;"),
+    ],
+)
+def test_reasons_beyond_three_are_counted(reasons: dict[str, int], shown: str) -> None:
+    outcome = RunOutcome(
+        Path("r"), answered={}, failed={"": sum(reasons.values())}, reasons=reasons
+    )
+    with pytest.raises(ErrorBudgetError, match=re.escape(shown)):
+        check_budget(outcome, 0.05)
 
 
 def test_the_page_of_a_stopped_run_counts_alike(questions: Benchmark, tmp_path: Path) -> None:

@@ -56,7 +56,8 @@ def _main_reasons(outcome: RunOutcome) -> str:
     shown = [f"{count} x {reason}" for reason, count in reasons[:MAX_SHOWN_REASONS]]
     n_others = len(reasons) - MAX_SHOWN_REASONS
     if n_others > 0:
-        return f"{', '.join(shown)}, and {n_others} other reasons"
+        plural = "" if n_others == 1 else "s"
+        return f"{', '.join(shown)}, and {n_others} other reason{plural}"
     return ", ".join(shown)
 
 

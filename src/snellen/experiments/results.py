@@ -360,7 +360,8 @@ class Results:
         run_texts = [f"{run.manifest.model} in {run.folder}" for run in self.runs[:MAX_LISTED_RUNS]]
         n_more = len(self.runs) - MAX_LISTED_RUNS
         if n_more > 0:
-            run_texts.append(f"{n_more} more runs")
+            plural = "" if n_more == 1 else "s"
+            run_texts.append(f"{n_more} more run{plural}")
         benchmarks: set[str] = set()
         for run in self.runs:
             benchmarks.update(scored.spec.name for scored in run.benchmarks)

@@ -63,7 +63,8 @@ def _table_of_two(comparison: Comparison) -> Table:
     notes = [_difference_note(comparison, f"{first} minus {second}")]
     n_hidden = len(single) - MAX_SHOWN_ROWS
     if n_hidden > 0:
-        notes.append(f"{n_hidden} more benchmarks: {_all_tables()}.")
+        plural = "" if n_hidden == 1 else "s"
+        notes.append(f"{n_hidden} more benchmark{plural}: {_all_tables()}.")
     notes += _exclusion_notes(comparison)
     return tabulate("Comparison", columns, [*single[:MAX_SHOWN_ROWS], *means], notes)
 
@@ -87,7 +88,8 @@ def _table_of_many(comparison: Comparison) -> Table:
     notes = [_difference_note(comparison, f"each run minus {first}")]
     n_hidden = len(differences) - MAX_SHOWN_ROWS
     if n_hidden > 0:
-        notes.append(f"{n_hidden} more rows: {_all_tables()}.")
+        plural = "" if n_hidden == 1 else "s"
+        notes.append(f"{n_hidden} more row{plural}: {_all_tables()}.")
     notes += _exclusion_notes(comparison)
     return tabulate("Comparison", columns, differences[:MAX_SHOWN_ROWS], notes)
 
