@@ -155,7 +155,14 @@ class Bets:
             remaining = population.images - index
             drift = mean_size * population.images / remaining
             bets = tuple(aim * drift / variance for aim in aims)
-            step = _Step(n_questions, total, remaining, questions_so_far, total_so_far, bets)
+            step = _Step(
+                size=n_questions,
+                total=total,
+                remaining=remaining,
+                previous_questions=questions_so_far,
+                previous_total=total_so_far,
+                bets=bets,
+            )
             self._steps.append(step)
 
             questions_so_far += n_questions

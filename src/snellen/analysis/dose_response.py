@@ -144,15 +144,15 @@ def _response(
     if clean.metric == "accuracy":
         chance = clean.scored.chance_accuracy or 0.0
     return DoseResponse(
-        clean.scored.spec.name,
-        clean.protocol,
-        clean.metric,
-        clean.row.unit,
-        degradation,
-        clean_value,
-        chance,
-        tuple(points),
-        _half_dose([clean_dose, *doses], curves, common_keys, chance),
+        benchmark=clean.scored.spec.name,
+        protocol=clean.protocol,
+        metric=clean.metric,
+        unit=clean.row.unit,
+        kind=degradation,
+        clean=clean_value,
+        chance=chance,
+        points=tuple(points),
+        half=_half_dose([clean_dose, *doses], curves, common_keys, chance),
     )
 
 

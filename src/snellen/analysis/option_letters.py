@@ -135,15 +135,22 @@ class _Replies:
         if not self._chosen:
             absent = Estimate(value=None, stderr=None, low=None, high=None, n=0)
             chosen = estimate_mean(self._unknown, self._unknown_groups)
-            return LetterPreference(protocol, options, label, chosen, absent, absent)
+            return LetterPreference(
+                protocol=protocol,
+                options=options,
+                label=label,
+                choice_rate=chosen,
+                correct=absent,
+                difference=absent,
+            )
         gaps = array("d")
         for chosen_share, correct_share in zip(self._chosen, self._correct, strict=True):
             gaps.append(chosen_share - correct_share)
         return LetterPreference(
-            protocol,
-            options,
-            label,
-            estimate_mean(self._chosen, self._groups),
-            estimate_mean(self._correct, self._groups),
-            estimate_mean(gaps, self._groups, bounds=(-1.0, 1.0)),
+            protocol=protocol,
+            options=options,
+            label=label,
+            choice_rate=estimate_mean(self._chosen, self._groups),
+            correct=estimate_mean(self._correct, self._groups),
+            difference=estimate_mean(gaps, self._groups, bounds=(-1.0, 1.0)),
         )

@@ -136,9 +136,8 @@ def typed_match(reply: str, references: Sequence[str]) -> float:
         gold in _ARTICLES and reference.strip() not in LETTERS for gold, reference in golds
     )
     if are_articles:
-        normalised_references(
-            references, standard_normalise
-        )  # raises if there is none, or an empty one
+        # Raises if there is none, or an empty one.
+        normalised_references(references, standard_normalise)
         raise DataError(
             f"gold {references[0]!r} is an article and would match almost any reply; correct or drop the sample"
         )

@@ -106,12 +106,12 @@ def _cost_points(series: int, reported_run: ReportedRun) -> Iterator[CostPoint]:
 
         costs_per_question = _costs_per_question(reported_run, costs, n_questions)
         yield CostPoint(
-            series,
-            f"{reported_run.label}, {protocol}",
-            mean_accuracy.estimate,
-            mean_accuracy.unit,
-            benchmarks,
-            costs_per_question,
+            series=series,
+            name=f"{reported_run.label}, {protocol}",
+            accuracy=mean_accuracy.estimate,
+            unit=mean_accuracy.unit,
+            benchmarks=benchmarks,
+            costs=costs_per_question,
         )
 
 

@@ -126,10 +126,15 @@ def _cost_rows(reported_run: ReportedRun) -> list[_CostRow]:
             continue
         metric = leading_headline(scored)
         result = reported_run.find_result(cost.protocol, metric, cost.benchmark)
-        if result is None:
-            rows.append(_CostRow(reported_run, scored, cost, metric, "", None))
-        else:
-            rows.append(_CostRow(reported_run, scored, cost, metric, result.unit, result.estimate))
+        row = _CostRow(
+            reported_run=reported_run,
+            scored=scored,
+            cost=cost,
+            metric=metric,
+            unit=result.unit if result else "",
+            estimate=result.estimate if result else None,
+        )
+        rows.append(row)
     return rows
 
 

@@ -41,9 +41,8 @@ def wide_interval_note(reported_runs: Sequence[ReportedRun]) -> str:
             if headline is None or headline.unit != SHARE:
                 continue
             low, high = headline.estimate.low, headline.estimate.high
-            groups = (
-                headline.estimate.groups
-            )  # the number of images, or of questions without an image
+            # The number of images, or of questions without an image.
+            groups = headline.estimate.groups
             is_wide = low is not None and high is not None and high - low > WIDE_INTERVAL
             if is_wide and _is_wide_by_reading(headline.estimate):
                 sentence = _about_unsure_replies(model_row)

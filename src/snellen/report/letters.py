@@ -164,9 +164,8 @@ def _verdicts(letters: Sequence[LetterPreference]) -> Iterator[tuple[int, str]]:
                 clauses.append(
                     f"{letter.label} is favoured: chosen {points} points more often than it is correct"
                 )
-            elif (
-                high < 0 and n_options > 2
-            ):  # of two letters, one is avoided as the other is favoured
+            # Of two letters, one is avoided because the other is favoured.
+            elif high < 0 and n_options > 2:
                 points = _points_text(-high, -low)
                 clauses.append(
                     f"{letter.label} is avoided: chosen {points} points less often than it is correct"

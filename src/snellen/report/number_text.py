@@ -146,9 +146,8 @@ def footnote_mark(number: int, text: str) -> str:
 def counts_text(counts: dict[str, int]) -> str:
     """Return counts by name, the most frequent first: `no-match 12, empty 3`; a dash without counts."""
     names = sorted(counts)
-    names.sort(
-        key=counts.__getitem__, reverse=True
-    )  # equally frequent ones stay in alphabetical order
+    # Equally frequent ones stay in alphabetical order.
+    names.sort(key=counts.__getitem__, reverse=True)
     texts = [f"{name} {counts[name]:,}" for name in names]
     return ", ".join(texts) or DASH
 

@@ -107,13 +107,13 @@ def _benchmark_row(reported_run: ReportedRun, use: BenchmarkUse) -> _BenchmarkRo
         part_text = f"{use.part.images:,} of {use.part.total_images:,} images, seed {use.part.seed}"
     limit = DASH if use.limit is None else use.limit
     return _BenchmarkRow(
-        reported_run.label,
-        use.name,
-        use.version,
-        use.origin or DASH,
-        use.where or DASH,
-        limit,
-        part_text,
+        models=reported_run.label,
+        name=use.name,
+        version=use.version,
+        origin=use.origin or DASH,
+        condition=use.where or DASH,
+        limit=limit,
+        part=part_text,
     )
 
 

@@ -128,9 +128,8 @@ def tables_of_runs(reported_runs: Sequence[ReportedRun]) -> list[RichTable]:
     """Return the tables of special runs: adaptive ones, those scored as published, controls, answers in several steps."""
     tables = [*sequential_tables(reported_runs), *convention_tables(reported_runs)]
     for table in common_question_tables(reported_runs):
-        lists_questions = (
-            table.label_columns == 2
-        )  # the questions left out, which only the report lists
+        # Only the report lists the questions that were left out.
+        lists_questions = table.label_columns == 2
         if not lists_questions:
             tables.append(table)
     tables += [*control_tables(reported_runs), *multi_step_tables(reported_runs)]

@@ -166,9 +166,8 @@ def _scored_or_fault(folder: Path, hidden: Collection[str]) -> tuple[ScoredRun |
     """
     own_scoring = "" if hidden else last_own_scoring(folder)
     if own_scoring:
-        with suppress(
-            SnellenError
-        ):  # a damaged file, and the run can be scored by the standard rules
+        # If its file is damaged, the run can be scored by the standard rules.
+        with suppress(SnellenError):
             return load_scoring(folder, own_scoring), ""
     try:
         return score_run(folder, hidden=hidden), ""

@@ -222,10 +222,10 @@ class LocalPages(ViewPages):
         """Store the note on a run from a form, and return the address of the run."""
         run = self.named_run(form.get("run", ""))
         note = RunNote(
-            "",
-            form.get("alias", "").strip()[:80],
-            as_tags(form.get("tags", "")),
-            form.get("archived") == "1",
+            run="",
+            alias=form.get("alias", "").strip()[:80],
+            tags=as_tags(form.get("tags", "")),
+            archived=form.get("archived") == "1",
         )
         write_run_note(self.library.roots, run.folder, note)
         return f"/run?{urlencode({'run': run.name})}"

@@ -405,7 +405,9 @@ def _question_rows(
     for question_id, benchmark, turn, build, sample_json, answer_json in question_records:
         sample = msgspec.json.decode(sample_json, type=Sample)
         answer = _decode_answer(answer_json)
-        row_by_id[question_id] = QuestionRow(benchmark, turn, build, sample, answer, {})
+        row_by_id[question_id] = QuestionRow(
+            benchmark=benchmark, turn=turn, build=build, sample=sample, answer=answer, cells={}
+        )
 
     name_by_id = {run.id: run.name for run in runs}
     run_marks = ", ".join("?" * len(name_by_id))
@@ -590,7 +592,16 @@ def read_question(
         return is_other_protocol, protocol_preference(entry.protocol), entry.protocol
 
     entries.sort(key=position)
-    return QuestionPage(number, benchmark, build, turn, dimension, sample, answer, tuple(entries))
+    return QuestionPage(
+        id=number,
+        benchmark=benchmark,
+        build=build,
+        turn=turn,
+        dimension=dimension,
+        sample=sample,
+        answer=answer,
+        entries=tuple(entries),
+    )
 
 
 def read_exchanges_of(library: RunLibrary, number: int, run: ShownRun) -> list[Exchange]:

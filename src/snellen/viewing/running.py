@@ -624,7 +624,7 @@ class RunStarter:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        started = StartedRun(name, folder, run, arguments, process)
+        started = StartedRun(id=name, folder=folder, run=run, arguments=arguments, process=process)
         self._started[name] = started
         return started
 

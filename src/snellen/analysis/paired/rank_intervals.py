@@ -164,9 +164,8 @@ def _resample(measures: Sequence[QuestionMeasures], resamples: int, seed: int) -
         random_indexes = rng.integers(
             0, len(_POISSON_NUMBERS), (n_rows, len(shifts)), dtype=np.uint16
         )
-        times_drawn = _POISSON_NUMBERS[
-            random_indexes
-        ]  # shape (n_rows, groups), Poisson numbers of mean 1
+        # Poisson numbers of mean 1, shape (n_rows, groups).
+        times_drawn = _POISSON_NUMBERS[random_indexes]
         changes = times_drawn @ shifts.astype(np.float32)  # shape (n_rows, runs)
         draws[start : start + n_rows] = np.array(values) + changes
     return _Resampled(
@@ -189,9 +188,8 @@ def _ranks(values: Array, sign: int) -> Array:
         Ranks of the same shape, 1 for the best. Equal values have the same rank.
     """
     comparable = np.round(sign * values, 9)
-    is_other_better = (
-        comparable[:, None, :] > comparable[:, :, None]
-    )  # shape (resamples, runs, runs)
+    # Shape (resamples, runs, runs).
+    is_other_better = comparable[:, None, :] > comparable[:, :, None]
     ranks: Array = 1.0 + is_other_better.sum(axis=2)
     return ranks
 
