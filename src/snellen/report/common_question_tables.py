@@ -11,7 +11,7 @@ from snellen.report.number_text import counts_text
 from snellen.report.reported_runs import ReportedRun
 from snellen.report.table import Column, Table, tabulate
 
-MAX_LISTED = 200
+MAX_LISTED_QUESTIONS = 200
 """Greatest number of questions that are listed."""
 
 
@@ -91,6 +91,6 @@ def _left_out_question_tables(reported_runs: Sequence[ReportedRun]) -> list[Tabl
         for (benchmark, sample_id), reasons in reasons_by_question.items()
     ]
     notes: list[str] = []
-    if len(rows) > MAX_LISTED:
-        notes.append(f"The first {MAX_LISTED} of {len(rows):,}.")
-    return [tabulate("Questions left out", columns, rows[:MAX_LISTED], notes)]
+    if len(rows) > MAX_LISTED_QUESTIONS:
+        notes.append(f"The first {MAX_LISTED_QUESTIONS} of {len(rows):,}.")
+    return [tabulate("Questions left out", columns, rows[:MAX_LISTED_QUESTIONS], notes)]

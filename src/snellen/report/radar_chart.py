@@ -25,14 +25,16 @@ def radar_chart(
     polygons: Sequence[tuple[int, Sequence[PlotPoint | None]]],
     chance: Sequence[float | None],
 ) -> ChartDrawing:
-    """Draw one axis per share and one polygon per series. Values are cut at the rim, which is 1.
+    """Draw a radar chart of shares: axes from a common centre, and a polygon for each model with one corner on each axis.
+
+    The rim is a share of 1, and greater values are drawn there.
 
     Args:
         title: Title for screen readers.
-        axes: Names of the axes.
-        polygons: Series, each with a point per axis or None.
-        chance: Chance level of each axis or None, drawn as a dotted polygon.
-
+        axes: Names of the axes, such as ability dimensions.
+        polygons: For each model, the number of its series, which decides its colour, and its point on each axis; None
+            if it has no value there.
+        chance: Chance level of each axis, drawn as a dotted polygon; None if an axis has none.
 
     Examples:
         >>> from snellen.plugin_api import Estimate

@@ -36,11 +36,9 @@ def grader_notes(reported_runs: Sequence[ReportedRun]) -> list[str]:
         speaking = reported_run.replies_to_grader
         if speaking:
             first = speaking[0]
-            replies = (
-                f"{len(speaking):,} {('reply speaks' if len(speaking) == 1 else 'replies speak')}"
-            )
+            replies_speak = "reply speaks" if len(speaking) == 1 else "replies speak"
             notes.append(
-                f"{replies} to the grader ({reported_run.label}; {first.sample_id}: {first.addresses_grader!r}); they are "
+                f"{len(speaking):,} {replies_speak} to the grader ({reported_run.label}; {first.sample_id}: {first.addresses_grader!r}); they are "
                 "parsed like any other reply."
             )
     return notes
