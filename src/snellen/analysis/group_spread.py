@@ -118,15 +118,18 @@ class GroupSpread(Struct, frozen=True):
 
 
 def group_spread(deviations: Sequence[float], groups: Sequence[Hashable]) -> GroupSpread:
-    """Compute the spread of a sum if whole groups are drawn.
+    """Compute how much a mean would vary if other groups of questions had been drawn, such as other images.
 
-    With the share w_g of the questions that are in group g and the sum S_g of its deviations, the delete-one-group
-    jackknife of a mean is (G - 1) / G sum_g (S_g / (1 - w_g))^2 (MacKinnon, Nielsen and Webb 2023, equation 13),
-    G / (G - 1) sum_g S_g^2 for groups of one size. Satterthwaite's degrees of freedom for groups with equal values are
-    (sum w^2)^2 / sum w^4 - 1, G - 1 for groups of one size.
+    Questions of the same group may depend on each other, so whole groups count as drawn, not single questions. There
+    are G groups. A share w_g of the questions is in group g, and the deviations of these questions add up to S_g.
+
+    - The variance of the mean is that of the delete-one-group jackknife, (G - 1) / G sum_g (S_g / (1 - w_g))^2
+      (MacKinnon, Nielsen and Webb 2023, equation 13). For groups of one size it is G / (G - 1) sum_g S_g^2.
+    - The degrees of freedom are those of Satterthwaite if the questions of a group have equal values,
+      (sum w^2)^2 / sum w^4 - 1. For groups of one size they are G - 1.
 
     Args:
-        deviations: One per question; they add up to 0.
+        deviations: For each question, how much it shifts the mean: (value - mean) / n. They add up to 0.
         groups: The group of each question.
 
     Examples:
