@@ -33,7 +33,7 @@ from snellen.analysis.confidence_sequence import (
     PopulationCounts,
     sequence_interval,
 )
-from snellen.analysis.sequential import AIMS
+from snellen.analysis.sequential import DEFAULT_AIMS
 
 LOOKS = 20
 Picture = tuple[int, float]
@@ -148,7 +148,7 @@ def aims_of(cell: Cell) -> tuple[float, ...]:
     return (
         (cell.margin,)
         if cell.second is None
-        else tuple(aim / 2 for aim in dict.fromkeys((cell.margin, *AIMS)))
+        else tuple(aim / 2 for aim in dict.fromkeys((cell.margin, *DEFAULT_AIMS)))
     )
 
 
