@@ -52,6 +52,11 @@ def in_iso_form(text: str) -> str:
     return _DATE_WITH_MONTH_NAME.sub(spelled, text)
 
 
+def has_date(reply: str) -> bool:
+    """Return whether a reply has a date, in figures or with its month in words."""
+    return _NUMERIC_DATE.search(in_iso_form(reply)) is not None
+
+
 def states_date(reply: str, expected: date) -> bool:
     """Return whether the only date in a reply may be the expected one: year first, day first or month first.
 

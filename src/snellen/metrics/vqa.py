@@ -24,7 +24,7 @@ from snellen.extraction.standard import read_choice
 from snellen.extraction.tokens import compared_form
 from snellen.extraction.yes_no import verdict_part
 from snellen.formats.quantities import holds_quantities
-from snellen.metrics.dates import date_in_full, states_date
+from snellen.metrics.dates import date_in_full, has_date, states_date
 from snellen.metrics.declaration import reply_metric
 from snellen.metrics.hallucination import read_yes_no
 from snellen.metrics.normalise import standard_normalise, vqa_normalise
@@ -149,8 +149,8 @@ def typed_match(reply: str, references: Sequence[str]) -> float:
 def _states_reference(reply: str, gold: str, reference: str) -> bool:
     """Return whether a reply gives a reference answer, compared as a date, a letter, signs, a number or words."""
     expected_date = date_in_full(reference)
-    if expected_date is not None and states_date(reply, expected_date):
-        return True
+    if expected_date is not None and has_date(reply):
+        return states_date(reply, expected_date)
     if reference.strip() in LETTERS and len(reply.split()) > 1:
         return letter_in(reply) == reference.strip()
     if gold in _ARTICLES:
