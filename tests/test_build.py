@@ -333,6 +333,10 @@ def test_a_disk_that_takes_no_more_is_one_line_and_leaves_nothing(
 
 def test_an_unknown_source_is_met_with_a_suggestion(tmp_path: Path) -> None:
     spec = msgspec.structs.replace(small.spec_of(tmp_path / "t.tsv"), source=SourceSpec("tabel"))
+    with pytest.raises(
+        UnknownNameError, match=r"'disc-lines'; .* install the package of that suite"
+    ):
+        registry.find_registered("readers", "disc-lines")
     with pytest.raises(UnknownNameError, match="unknown reader 'tabel'; did you mean table"):
         build_benchmark(spec, to=tmp_path / "made")
 

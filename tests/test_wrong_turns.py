@@ -261,8 +261,12 @@ def test_a_packed_file_that_is_to_be_listed_is_answered_with_what_to_type(snelle
     received(snellen, "--answers")
     code, _, err = snellen("list", "questions.zip")
     assert code == 2 and "questions.zip was packed by Snellen; unpack it with `python" in err
-    code, _, err = snellen("list", "received/questions")
-    assert code == 2 and "run it with `snellen run MODEL received/questions`" in err
+    # What was unpacked is listed by its folder, or by the folder that it is in.
+    for folder in ("received/questions", "received"):
+        code, out, err = snellen("list", folder, "--json")
+        assert code == 0, err
+        [row] = map(json.loads, out.splitlines())
+        assert (row["name"], row["from"]) == ("questions", "received/questions")
 
 
 @pytest.mark.parametrize("verb", ["build", "reform", "run"])
@@ -598,6 +602,16 @@ def test_a_function_is_a_metric_or_a_judge(
 ) -> None:
     code, _, err = own_code("score", "runs/x", *words)
     assert code == 2 and message in err
+
+
+def test_a_function_with_other_parameters_is_no_judge(own_code: Command) -> None:
+    Path("wrong.py").write_text("def one(a):\n    return 1.0\n\n\ndef two(a, b):\n    return 1.0\n")
+    for name, parameters in (("one", "(a)"), ("two", "(a, b)")):
+        code, _, err = own_code("score", "runs/x", "--judge", f"wrong.py:{name}")
+        assert code == 2 and f"{name}{parameters} cannot judge: a judge is a function of" in err
+        assert "(question, reply, reference)" in err
+    with pytest.raises(sn.DataError, match=r"the judge\(a\) cannot judge"):
+        sn.score("runs/x", judge=lambda a: 1.0)
 
 
 def test_a_judge_whose_verdicts_are_stored_says_so(snellen: Command) -> None:

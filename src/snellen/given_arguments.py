@@ -84,13 +84,15 @@ def separate_judges(judge: Any) -> tuple[list[Callable[..., Any]], Any]:
         The functions and no models, or an empty list and `judge` unchanged if all of them are models.
 
     Raises:
-        DataError: Functions and models are mixed.
+        DataError: Functions and models are mixed, or the parameters of a function are those of neither.
         UnknownNameError: The file of a function does not exist.
         HookError: The file cannot be imported, or has no such function.
     """
     given = list(judge) if isinstance(judge, (list, tuple)) else [judge]
     judges = [_judge_in_file(each) for each in given]
     functions = [each for each in judges if _judges_replies(each)]
+    for each in judges:
+        _check_judge(each)
     if not functions:
         return [], judge
     if len(functions) < len(judges):
@@ -109,7 +111,25 @@ def _judge_in_file(judge: Any) -> Any:
     if not isinstance(judge, str) or not is_code(code_name(judge)):
         return judge
     named = load_hook(f"the judge {judge!r}", code_target(code_name(judge)))
+    _check_judge(named)
     return named if _judges_replies(named) else judge
+
+
+def _check_judge(judge: Any) -> None:
+    """Raise DataError for a function whose parameters are neither those of a judge nor those of a model."""
+    is_function = isroutine(judge) or isinstance(judge, partial)
+    if not is_function or _judges_replies(judge):
+        return
+    try:
+        parameters = signature(judge)
+    except (TypeError, ValueError):  # written in C
+        return
+    if IMAGE_NAMES.isdisjoint(parameters.parameters):
+        name = function_name(judge) or "the judge"
+        raise DataError(
+            f"{name}{parameters} cannot judge: a judge is a function of (question, reply, reference) or of (reply, "
+            "reference), with parameters of these names; a function of (question, images) is a model that judges"
+        )
 
 
 def _judges_replies(judge: Any) -> bool:

@@ -654,6 +654,8 @@ def unknown_name(kind: str, name: str, candidates: Iterable[str]) -> UnknownName
             hint += f", and a function of your own is FILE.py:{name}"
     else:
         hint = "known: " + ", ".join(candidates)
+        if kind == "reader":  # the entries of a suite are often copied without its package
+            hint = f"if it comes with a suite, install the package of that suite; {hint}"
     return UnknownNameError(f"unknown {kind} {name!r}; {hint}")
 
 

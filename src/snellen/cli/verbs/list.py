@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -138,7 +137,8 @@ def list_command(
 def _matching_benchmarks(words: Sequence[str], where: str) -> Listing:
     """Return a table of the benchmarks that match all search words and a condition.
 
-    If a single word matches nothing, it is tried as an argument of `snellen run`: a name, glob or suite.
+    If a single word matches nothing, it is tried as an argument of `snellen run`: a name, glob or suite. Then it is tried
+    as a folder of built benchmarks.
 
     Args:
         words: The search words.
@@ -160,6 +160,8 @@ def _matching_benchmarks(words: Sequence[str], where: str) -> Listing:
                 _, rows_of_benchmark = benchmark_table((spec.name,), where)
                 unique_rows.update(dict.fromkeys(rows_of_benchmark))
         rows = list(unique_rows)
+    if not rows and len(words) == 1 and Path(words[0]).is_dir():
+        header, rows = _benchmarks_in(Path(words[0]))
     if rows:
         return header, rows
 
@@ -173,20 +175,13 @@ def _matching_benchmarks(words: Sequence[str], where: str) -> Listing:
 
 
 def _check_is_no_path(words: Sequence[str]) -> None:
-    """Raise DataError for a word that is a packed file or the folder of a benchmark. These are run, but not listed."""
-    from snellen.building.benchmark import MANIFEST
+    """Raise DataError for a word that is a file packed by Snellen, which says how to unpack it."""
     from snellen.formats.packed_files import how_to_unpack
 
     for word in words:
-        path = Path(word)
-        how = how_to_unpack(path)
+        how = how_to_unpack(Path(word))
         if how:
             raise DataError(f"{word} was packed by Snellen; {how}")
-        if (path / MANIFEST).exists():
-            run = shlex.join(("snellen", "run", "MODEL", word))
-            raise DataError(
-                f"{word} is the folder of a benchmark, which is not listed; run it with `{run}`"
-            )
 
 
 def _show_data(as_json: bool) -> None:
@@ -314,6 +309,20 @@ def _wording(published: PublishedNumber) -> str:
     return wording
 
 
+BENCHMARK_HEADER = (
+    "name",
+    "title",
+    "dimension",
+    "form",
+    "samples",
+    "asked by",
+    "from",
+    "number",
+    "wording",
+    "licence",
+)
+
+
 def benchmark_table(words: Sequence[str] = (), where: str = "", *, built: bool = False) -> Listing:
     """Return a table with what is known about each benchmark, such as title, dimension, number of samples and licence.
 
@@ -333,33 +342,44 @@ def benchmark_table(words: Sequence[str] = (), where: str = "", *, built: bool =
     for spec in _specs(words, where):
         if built and not is_built(spec):
             continue
-        rows.append(
-            (
-                spec.name,
-                spec.title,
-                titles.get(spec.dimension, spec.dimension),
-                spec.formulation,
-                "" if spec.expected.samples is None else f"{spec.expected.samples:,}",
-                ", ".join((*(spec.generation or ("vanilla",)), *spec.likelihood)),
-                "built" if is_built(spec) else _origin(spec),
-                spec.published.mark if spec.published else "",
-                _wording(spec.published) if spec.published else "",
-                spec.licence,
-            )
-        )
-    header = (
-        "name",
-        "title",
-        "dimension",
-        "form",
-        "samples",
-        "asked by",
-        "from",
-        "number",
-        "wording",
-        "licence",
+        dimension = titles.get(spec.dimension, spec.dimension)
+        rows.append(_benchmark_row(spec, dimension, "built" if is_built(spec) else _origin(spec)))
+    return BENCHMARK_HEADER, rows
+
+
+def _benchmark_row(spec: BenchmarkSpec, dimension: str, origin: str) -> tuple[str, ...]:
+    """Return the row of a benchmark in the table of benchmarks."""
+    return (
+        spec.name,
+        spec.title,
+        dimension,
+        spec.formulation,
+        "" if spec.expected.samples is None else f"{spec.expected.samples:,}",
+        ", ".join((*(spec.generation or ("vanilla",)), *spec.likelihood)),
+        origin,
+        spec.published.mark if spec.published else "",
+        _wording(spec.published) if spec.published else "",
+        spec.licence,
     )
-    return header, rows
+
+
+def _benchmarks_in(folder: Path) -> Listing:
+    """Return a table of the built benchmarks in a folder, or in the folders inside it, such as unpacked ones.
+
+    The column `from` has the folder, which `snellen run` takes as the name of the benchmark.
+    """
+    from snellen.building.benchmark import MANIFEST, Benchmark
+    from snellen.catalogue import dimension_titles
+
+    titles = dimension_titles()
+    rows: Rows = []
+    for place in (folder, *sorted(folder.iterdir())):
+        if not (place / MANIFEST).is_file():
+            continue
+        spec = Benchmark(place).spec
+        dimension = titles.get(spec.dimension, spec.dimension)
+        rows.append(_benchmark_row(spec, dimension, str(place)))
+    return BENCHMARK_HEADER, rows
 
 
 def _origin(spec: BenchmarkSpec) -> str:
