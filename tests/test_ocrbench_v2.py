@@ -121,17 +121,29 @@ def test_a_count_of_nothing_is_right_or_wrong() -> None:
         ("(100, 100, 200, 150, open), (300, 100, 400, 150, sale)", 1),
         ('```json\n[[100, 100, 200, 150, "OPEN"]]\n```', 2 / 3),
         ('[[100, 100, 200, 150, "OPEN"], [700, 100, 800, 150, "bus"]]', 0.5),
-        ('[[100, 100, 200, 150, "OPEN"], [500, 100, 590, 150, "bus"]]', 2 / 3),  # on what is unread
+        ('[[100, 100, 200, 150, "OPEN"], [500, 100, 650, 150, "bus"]]', 2 / 3),  # on what is unread
         ('[[100, 100, 200, 150, "OPEN"], [100, 100, 200, 150, "OPEN"]]', 2 / 3),
         # The first box takes the text, whatever it reads.
         ('[[100, 100, 200, 150, "OPE"], [100, 100, 200, 150, "OPEN"]]', 0),
         ('[[100, 100, 150, 150, "OPEN"], [300, 100, 400, 150, "sale"]]', 0.5),  # an IoU of a half
-        ('[[100, 100, 200, 1500, "OPEN"], [400, 100, 300, 150, "sale"]]', 0),
+        # Boxes beyond the image and without an area do not count.
+        ('[[100, 100, 200, 150, "OPEN"], [0, 0, 9, 1001, "a"], [400, 100, 300, 150, "b"]]', 2 / 3),
         ("[]", 0),
     ],
 )  # fmt: skip
 def test_texts_are_spotted_as_icdar_counts_them(reply: str, value: float) -> None:
     assert score("text spotting en", reply, SIGN) == pytest.approx(value)
+
+
+def test_a_spotted_text_counts_once() -> None:
+    twice = '[[0, 0, 10, 10, "bus"], [0, 0, 10, 10, "bus"]]'
+    assert score("text spotting en", '[[0, 0, 10, 10, "bus"]]', twice) == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("kind", ["text grounding", "VQA with position", "text spotting"])
+def test_a_gold_without_a_box_is_an_error(kind: str) -> None:
+    with pytest.raises(DataError, match="gold 'Exit' is not JSON"):
+        score(f"{kind} en", "[1, 2, 3, 4]", "Exit")
 
 
 def test_spotted_texts_are_read_in_lists_and_in_words() -> None:
@@ -160,10 +172,12 @@ def test_spotted_texts_are_read_in_lists_and_in_words() -> None:
         ("chart parsing en", "", CHART, "```python\nd = {'2020': {'wrens': 4}}  # read\n```", 0.5),
         ("chart parsing en", "", CHART, "{'2020': {'wrens': 4}, '2021': 5}", 0.8405797101449275),
         ("chart parsing en", "", CHART, "2020: 4, 2021: 5", 0),
+        ("chart parsing en", "", '{"#1": 4}', "{'#1': 4}", 0),  # what follows # is a comment
         ("document parsing en", "", PAGE, PAGE.replace("robin", "bird"), 1),  # words do not count
         ("document parsing en", "", PAGE, PAGE.replace("# ", ""), 0.25),
         ("document parsing cn", "", PAGE, PAGE.replace("\nA robin.", ""), 1 - 1 / 8),
         ("document parsing cn", "", PAGE, PAGE.replace("An oak.", "***"), 1 - 1 / 8),
+        ("document parsing cn", "", PAGE.replace("An oak.", ""), PAGE, 1 - 1 / 8),
         ("document parsing cn", "", PAGE, "", 0.25),
         ("fine-grained text recognition en", "", BIRDS, "A wren sings in the old tree", 0.7789767873547571),
         ("full-page OCR en", "", BIRDS, BIRDS, 1 - 0.5 / 7**3 / 4),

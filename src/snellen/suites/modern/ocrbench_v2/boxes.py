@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from snellen.metrics.boxes import Corners, iou
-from snellen.suites.modern.ocrbench_v2.fields import fields_of_reply, python_literal
+from snellen.suites.modern.ocrbench_v2.fields import fields_of_reply, parse_gold, python_literal
 from snellen.suites.modern.ocrbench_v2.short_texts import text_score
 
 _BOX = re.compile(r"[(\[]\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*[)\]]")
@@ -49,7 +48,7 @@ def grounding_score(reply: str, gold: str) -> float:
         box = _corners(match)
         if box is not None and _is_in_image(box):
             boxes.append(box)
-    return _overlap(boxes[-1], json.loads(gold)) if boxes else 0.0
+    return _overlap(boxes[-1], parse_gold(gold)) if boxes else 0.0
 
 
 def position_score(reply: str, golds: Sequence[str]) -> float:
@@ -65,7 +64,7 @@ def position_score(reply: str, golds: Sequence[str]) -> float:
         0.75
     """
     fields = fields_of_reply(reply)
-    accepted = [json.loads(gold) for gold in golds]
+    accepted = [parse_gold(gold) for gold in golds]
     score = 0.0
     if "answer" in fields:
         texts = [answer["answer"] for answer in accepted]
@@ -117,7 +116,7 @@ def spotting_score(reply: str, gold: str) -> float:
     """
     wanted = [
         SpottedText((left, top, right, bottom), _unquoted(text))
-        for left, top, right, bottom, text in json.loads(gold)
+        for left, top, right, bottom, text in parse_gold(gold)
     ]
     readable = [spotted for spotted in wanted if spotted.text != IGNORED]
     unreadable = [spotted.box for spotted in wanted if spotted.text == IGNORED]

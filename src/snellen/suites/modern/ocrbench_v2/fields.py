@@ -8,6 +8,8 @@ import re
 import warnings
 from typing import Any
 
+from snellen.errors import DataError
+
 FIELDS = ("key information extraction", "key information mapping")
 """Types of question that ask for the values of named fields."""
 FENCE = re.compile(r"```(?:python|json)?\n(.*?)\n```", re.DOTALL | re.IGNORECASE)
@@ -94,6 +96,16 @@ def literal(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return python_literal(text)
+
+
+def parse_gold(gold: str) -> Any:
+    """Parse an accepted answer that is written as JSON. Raises DataError if it is not."""
+    try:
+        return json.loads(gold)
+    except ValueError:
+        raise DataError(
+            f"gold {gold[:60]!r} is not JSON, as an answer of this type of question in OCRBench v2 is"
+        ) from None
 
 
 def python_literal(text: str) -> Any:

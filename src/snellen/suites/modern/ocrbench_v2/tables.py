@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from snellen.metrics.tables import as_page, html_table, markdown_table, table_similarity
-from snellen.suites.modern.ocrbench_v2.fields import FENCE, python_literal
+from snellen.suites.modern.ocrbench_v2.fields import FENCE, parse_gold, python_literal
 
 _ASSIGNMENT = re.compile(r"^\s*\w+\s*=\s*")
 """The beginning of `data = {...}`."""
@@ -48,7 +47,7 @@ def chart_score(reply: str, gold: str) -> float:
     data = _chart_data(reply)
     if not data:
         return 0.0
-    return table_similarity(_as_table(data), _as_table(json.loads(gold)))
+    return table_similarity(_as_table(data), _as_table(parse_gold(gold)))
 
 
 def _chart_data(reply: str) -> dict[Any, Any]:
