@@ -217,6 +217,12 @@ def test_fields_are_read_as_the_makers_do(reply: str, value: float) -> None:
     assert field_score(reply, gold) == pytest.approx(value)
 
 
+def test_each_accepted_value_of_a_field_is_right() -> None:
+    golds = accepted_answers("key information mapping en", ["{'a': ['1', 'one']}"], {}, "")
+    assert score("key information mapping en", '{"a": "one"}', *golds) == 1
+    assert score("key information mapping en", golds[0], *golds) == 1  # the oracle's reply
+
+
 # --- rows of the dataset ----------------------------------------------------------------------------------------------
 
 
