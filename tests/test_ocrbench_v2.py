@@ -333,3 +333,19 @@ def test_a_failed_request_scores_nothing_and_an_empty_reply_has_a_structure() ->
     failed: Any = SimpleNamespace(text="", reason="request failed")
     assert score("document parsing en", "", PAGE) == 0.25
     assert ocrbench_v2_right(asked, failed) == 0
+
+
+def test_a_handwritten_text_alone_needs_the_packages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jieba", None)
+    benchmark = built("ocrbench-v2-zh", tmp_path)
+    results = sn.evaluate(
+        "snellen:oracle",
+        str(benchmark.folder),
+        "vanilla",
+        where="category == 'handwritten answer extraction cn'",
+        runs=tmp_path / "runs",
+    )
+    # Its letters of options alone would score 1.
+    assert results.value("ocrbench_v2", benchmark="modern/ocrbench-v2-zh") is None
