@@ -477,6 +477,20 @@ def test_a_built_table_is_named_to_build_with_what_to_type(snellen: Command) -> 
         sn.build("zebras")
 
 
+def test_a_build_says_which_runs_it_makes_unscorable(snellen: Command) -> None:
+    build = ("build", "questions.tsv", "--images", "pictures")
+    snellen(*build)
+    snellen("run", "snellen:oracle", "questions", "--name", "x")
+    assert "this replaces" not in snellen(*build)[2]
+    table = Path("questions.tsv").read_text()
+    Path("questions.tsv").write_text(table.replace("And here?", "And there?"))
+    code, _, err = snellen(*build)
+    assert code == 0
+    assert (
+        "with 2 questions; its runs (runs/x) keep their scores, but cannot be scored again" in err
+    )
+
+
 def test_a_loaded_benchmark_says_that_its_table_has_changed(
     snellen: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

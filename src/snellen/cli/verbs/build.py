@@ -23,7 +23,7 @@ from snellen.benchmark_building import (
     find_own,
     save_entry,
 )
-from snellen.building.benchmark import MANIFEST, Benchmark
+from snellen.building.benchmark import MANIFEST, Benchmark, BenchmarkManifest
 from snellen.building.builder import changed_settings
 from snellen.building.reforming import count_types
 from snellen.building.spec import (
@@ -60,7 +60,7 @@ from snellen.cli.show import (
 )
 from snellen.common.answer_forms import ANSWER_FORM_DESCRIPTIONS
 from snellen.common.paths import benchmark_folder
-from snellen.errors import DataError, WrongRowsError
+from snellen.errors import DataError, StoreError, WrongRowsError
 from snellen.models.loading import load_model
 from snellen.recognition.columns import Doubt
 from snellen.recognition.own_sources import (
@@ -70,6 +70,7 @@ from snellen.recognition.own_sources import (
     refuse_doubt,
 )
 from snellen.runs.finding import open_benchmark, reason_to_rebuild, select_to_build
+from snellen.runs.run_folder import read_manifest, runs_in
 
 # --- functions that `build` and `reform` share -------------------------------------------------------------------------
 
@@ -189,9 +190,11 @@ def _build_own(target: str, spec: BuildSpec) -> None:
         show_preview(source)
     if source.recognition:
         check_entry_is_free(source.recognition, source.spec)
+    earlier = _earlier_build(source.spec.name, spec.to)
     with build_progress(source.spec.name) as progress, suggesting_lenient(spec.lenient):
         benchmark = build_own(source, spec, progress=progress)
     print_built(benchmark)
+    _announce_replaced(earlier, benchmark)
     if source.spec.source.reader == "annotations":
         _print_types(benchmark)
     if source.recognition:
@@ -254,6 +257,7 @@ def _build_entries(entries: Sequence[BenchmarkSpec], spec: BuildSpec) -> None:
         if settings.source:
             files = entry.source_in(Path(settings.source))
             entry_settings = replace(settings, source=str(files))
+        earlier = _earlier_build(entry.name, spec.to)
         try:
             with build_progress(entry.name) as progress:
                 benchmark = build_entry(
@@ -266,12 +270,45 @@ def _build_entries(entries: Sequence[BenchmarkSpec], spec: BuildSpec) -> None:
             announce(f"{entry.name} is not built: {error}")
             continue
         print_built(benchmark)
+        _announce_replaced(earlier, benchmark)
         built.append(str(benchmark.folder if spec.to else benchmark.name))
     if refused:
         raise DataError(
             f"{len(refused)} of {len(entries)} benchmarks were not built; see the reasons above"
         )
     announce_next(command_line("run", "MODEL", *built))
+
+
+def _earlier_build(name: str, to: str) -> BenchmarkManifest | None:
+    """Return the manifest of the build that a new one replaces; None if there is none, or if it is damaged."""
+    try:
+        return Benchmark(Path(to) if to else benchmark_folder(name)).manifest
+    except DataError:
+        return None
+
+
+def _announce_replaced(earlier: BenchmarkManifest | None, benchmark: Benchmark) -> None:
+    """Tell the user that a build has other questions than the one that it replaced, and which runs that affects.
+
+    Args:
+        earlier: The manifest of the replaced build.
+        benchmark: The new build.
+    """
+    if earlier is None or earlier.questions == benchmark.manifest.questions:
+        return
+    affected: list[str] = []
+    for folder in runs_in(["runs"]):
+        try:
+            uses = read_manifest(folder).benchmarks
+        except StoreError:
+            continue
+        if any(use.name == benchmark.name and use.version == earlier.version for use in uses):
+            affected.append(str(folder))
+    runs = f" ({', '.join(affected[:3])}{', ...' if len(affected) > 3 else ''})" if affected else ""
+    announce(
+        f"  note: this replaces version {earlier.version} with {earlier.counts.questions:,} questions; its runs{runs} keep "
+        "their scores, but cannot be scored again. To keep two versions, build one of them with another --name"
+    )
 
 
 def _changed_settings(entry: BenchmarkSpec, spec: BuildSpec) -> str:
@@ -338,9 +375,11 @@ def reform_command(
         show_preview(source)
     if source.recognition:
         check_entry_is_free(source.recognition, source.spec)
+    earlier = _earlier_build(source.spec.name, spec.to)
     with build_progress(source.spec.name) as progress, suggesting_lenient(spec.lenient):
         benchmark = build_reformed(source, spec, announce=announce, progress=progress)
     print_built(benchmark)
+    _announce_replaced(earlier, benchmark)
     _print_types(benchmark)
     show_verification(benchmark)
     _print_next(benchmark, is_elsewhere=bool(spec.to))
