@@ -2,8 +2,8 @@
 
     python bench/published_parts.py [SUITE]
 
-A part counts with its source: the makers' prompt, or that of others whose figures are printed, and the mean. Below the
-table stands how many benchmarks have each part.
+A part counts with its source: the makers' prompt, or that of others whose figures are printed, and the mean. A prompt that
+was never published is not lacking, if the entry says why. Below the table stands how many benchmarks have each part.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ def parts_of(spec: BenchmarkSpec) -> dict[str, bool]:
             ("prompt", "makers' prompt", "decoding", "mean", "split", "reproduction"), False
         )
     has_prompt = bool(number.prompt and number.prompt_source)
+    has_none = bool(number.no_prompt)  # the makers published none, and the entry says why
     return {
-        "prompt": has_prompt,
-        "makers' prompt": has_prompt and not number.prompt_by,
+        "prompt": has_prompt or has_none,
+        "makers' prompt": has_none or (has_prompt and not number.prompt_by),
         "decoding": bool(number.decoding),
         "mean": bool(number.aggregate and number.aggregate_source),
         "split": bool(number.split),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -142,6 +142,32 @@ def holds_together(benchmark: Benchmark, runs: Path) -> None:
         )
         uniform = numbers("snellen:uniform", benchmark, protocol, runs / "uniform", templates)
         assert uniform["unparsed_rate"] == 0 and uniform["hit_rate"] == 1
+    else:
+        blind_models_are_not_right(benchmark, dict.fromkeys(certain, 1.0), runs)
+
+
+def blind_models_are_not_right(
+    benchmark: Benchmark, oracle: Mapping[str, float], runs: Path
+) -> None:
+    """Assert that models which do not look at the questions do not have all values that the oracle has.
+
+    They may have some: a miniature has few questions with options, all of which a guess may get right.
+    """
+    for model in ("uniform", "always-a"):
+        found = numbers(f"snellen:{model}", benchmark, ["vanilla"], runs / model)
+        assert any(found[row] != value for row, value in oracle.items()), (model, found)
+
+
+def test_every_entry_is_asked_by_the_oracle_and_by_models_that_do_not_look() -> None:
+    """In this file, test_modern_metrics.py, test_video.py, test_long_documents.py and test_spatialsense.py."""
+    asked = {
+        *SPECS,
+        *modern_metric_tables.TABLES,
+        *archived_tables.MAKERS,
+        "mmlongbench-doc",
+        "spatialsense",
+    }
+    assert {spec.short for spec in SUITE} == asked
 
 
 @pytest.mark.parametrize("name", SPECS)

@@ -14,6 +14,7 @@ import modern_metric_tables
 import modern_tables
 import small
 import snellen as sn
+import test_modern
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
@@ -423,6 +424,15 @@ def test_an_entry_is_built_from_a_table_of_its_columns_and_the_oracle_is_right(
     assert benchmark.manifest.counts.samples == rows
     found = values(benchmark, "snellen:oracle", tmp_path)
     assert {row: found[row] for row in RIGHT[name]} == pytest.approx(RIGHT[name])
+
+
+@pytest.mark.parametrize("name", sorted(RIGHT))
+def test_models_that_do_not_look_are_not_right(name: str, tmp_path: Path) -> None:
+    test_modern.blind_models_are_not_right(built(name, tmp_path), RIGHT[name], tmp_path)
+
+
+def test_the_oracles_values_are_known_for_every_entry_with_a_metric_of_its_own() -> None:
+    assert set(RIGHT) == set(modern_metric_tables.TABLES)
 
 
 def samples(benchmark: Benchmark) -> dict[str, Any]:

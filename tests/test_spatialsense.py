@@ -65,4 +65,6 @@ def test_relations_of_the_test_split_become_questions_of_yes_and_no(tmp_path: Pa
         return results.value("typed_match", benchmark="modern/spatialsense")
 
     assert accuracy("snellen:oracle", "oracle") == 1.0
+    assert accuracy("snellen:uniform", "uniform") < 1.0
+    assert accuracy("snellen:always-a", "a") < 1.0
     assert accuracy(sn.Scripted(lambda request: "Yes."), "yes") == 1 / 3
