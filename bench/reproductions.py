@@ -476,16 +476,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
 
     findings = []
+    missing: set[str] = set()
     for entry in entries().values():
         for reproduction in entry.published.reproductions if entry.published else ():
             title = f"{entry.name} {reproduction.model} {reproduction.repository}"
-            if chosen.only in title:
+            if chosen.only not in title:
+                continue
+            repository = reproduction.repository.partition("@")[0]
+            if (chosen.clones / repository.replace("/", "+")).is_dir():
                 findings.append(finding_of(chosen.clones, entry, reproduction))
+            else:
+                missing.add(repository)  # what was measured from it stays
     findings = worst_first(findings)
     print(table(findings))
     for finding in findings:
         if finding.fault:
             print(f"{finding.entry.name} {finding.reproduction.model}: {finding.fault}")
+    if missing:
+        print(f"not scored, because {chosen.clones} has no clone of: {', '.join(sorted(missing))}")
     if chosen.write:
         for finding in findings:
             write_measured(finding)
