@@ -288,6 +288,7 @@ def clicks_on_targets(theirs: Any, rng: random.Random) -> Pair:
             f"({x}, {y})",
             f"x={x}, y={y}",
             f"Click [{x}, {y}].",
+            f"[{x / 100}, {y / 100}]",
             "[-1, -1]",
             "It is not there.",
         ]
@@ -296,7 +297,7 @@ def clicks_on_targets(theirs: Any, rng: random.Random) -> Pair:
 
     def by_us() -> float:
         references = clicks._make_references(
-            kind, list(map(float, shape)), (100, 100), "pixels", "a row"
+            kind, list(map(float, shape)), (100, 100), "1 or pixels", "a row"
         )
         return mark(clicks.click_marks(reply, references))
 
@@ -822,6 +823,7 @@ OWN_RULE = {
 }
 """Entries whose makers score in another way. Those with a judge of their own declare it."""
 ONCE = {
+    "remi": "8,096 replies of all 13 tasks with the makers' notebook, in a copy: the 6,624 with braces all equal (modern.md)",
     "dynamath": "3,000 short answers with the rule in the makers' script (DynaMath/DynaMath, 598c3c3): all equal",
     "ocrbench-v2": "21,000 replies of all 21 types with the makers' eval.py (Yuliang-Liu/MultimodalOCR, 794c36d): all equal (bench/ocrbench_v2.py)",
     "ocrbench-v2-zh": "9,000 replies of all 9 types with the makers' eval.py (Yuliang-Liu/MultimodalOCR, 794c36d): all equal (bench/ocrbench_v2.py)",
