@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 from itertools import islice
@@ -28,6 +29,8 @@ REPLY_FIELDS = frozenset(
     "from role type content text message answer response value generated_text output".split()
 )
 """Fields of objects that may contain a reply."""
+BOX_FIELDS = ("bbox", "box", "label", "name", "category", "category_id")
+"""Fields of objects that may be boxes, of which each has a class."""
 URL = ("http://", "https://")
 COCO_ANNOTATIONS = "annotations"
 """The folder of tables that COCO has beside its folders of images."""
@@ -42,116 +45,134 @@ class ColumnProfile:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.filled = self._files = self._names = self._urls = self._embedded = 0
-        self._questions = self._words = self._lists = self._texts = self._messages = self._boxes = 0
-        self._completions = self._letters = self._records = self._message_images = 0
+        self.filled = 0
         self.image_cells: list[Any] = []
         """Images within messages, of the first rows."""
         self.texts: dict[str, int] = {}
         self.first: Any = None
+        self._counts: Counter[str] = Counter()
+        """Numbers of cells of each kind; see `add`."""
+        self._n_words = 0
 
     def add(self, cell: Any) -> None:
+        """Count a filled cell by what it looks like."""
         self.filled += 1
-        self.first = cell if self.first is None else self.first
+        if self.first is None:
+            self.first = cell
         values = listed(cell)
-        is_list = isinstance(cell, list) or (isinstance(cell, str) and cell.startswith("["))
-        kinds = {image_kind(value) for value in (values if is_list and values else [cell])}
-        [kind] = kinds if len(kinds) == 1 else [""]
-        self._names += kind == "name"
-        self._urls += kind == "url"
-        self._embedded += kind == "embedded"
-        names = values if is_list and kind == "name" and values else []
-        if len(self.texts) < MANY:
-            self.texts |= {value: 1 for value in names if isinstance(value, str)}
-        self._lists += values is not None
-        self._letters += bool(values) and values == [*LETTERS[: len(values or ())]]
-        if isinstance(cell, list) and cell and isinstance(cell[0], dict):
-            self._completions += "message" in cell[0] or {"text", "finish_reason"} <= cell[0].keys()
-            self._messages += not {"from", "role"}.isdisjoint(cell[0])
-            images = images_of_messages(cell)
-            self._message_images += bool(images)
-            if len(self.image_cells) < MANY:
-                self.image_cells += images
-            self._records += REPLY_FIELDS.isdisjoint(cell[0])
-            self._boxes += not {
-                "bbox",
-                "box",
-                "label",
-                "name",
-                "category",
-                "category_id",
-            }.isdisjoint(cell[0])
-        is_talk = isinstance(cell, list) and len(cell) > 1 and isinstance(cell[0], str)
-        self._messages += is_talk and self.name.rpartition(".")[2] in TALKS
-        if isinstance(cell, str) and kind != "embedded":
-            self._texts += 1
-            text = cell.strip()
-            self._questions += text.endswith(QUESTION_MARKS) or "<image>" in text
-            self._words += len(text.split())
-            if len(self.texts) < MANY and not names:
-                self.texts[text] = self.texts.get(text, 0) + 1
-        elif isinstance(cell, (int, float)) and len(self.texts) < MANY:
-            self.texts[str(cell)] = self.texts.get(str(cell), 0) + 1
+        if values is not None:
+            self._counts["list"] += 1
+            is_labels = bool(values) and values == [*LETTERS[: len(values)]]
+            self._counts["letters"] += is_labels
 
-    def _share(self, count: int) -> float:
-        return count / self.filled if self.filled else 0.0
+        images = [cell]
+        is_list = isinstance(cell, list) or (isinstance(cell, str) and cell.startswith("["))
+        if is_list and values:
+            images = values
+        kinds = {image_kind(image) for image in images}
+        kind = kinds.pop() if len(kinds) == 1 else ""
+        if kind:
+            self._counts[kind] += 1
+        holds_names = kind == "name" and images is values
+        if holds_names:
+            self._keep_texts(name for name in images if isinstance(name, str))
+
+        if isinstance(cell, list) and cell:
+            self._add_list(cell)
+        elif isinstance(cell, str) and kind != "embedded":
+            text = cell.strip()
+            self._counts["text"] += 1
+            self._counts["question"] += text.endswith(QUESTION_MARKS) or "<image>" in text
+            self._n_words += len(text.split())
+            if not holds_names:
+                self._keep_texts([text])
+        elif isinstance(cell, (int, float)):
+            self._keep_texts([str(cell)])
+
+    def _add_list(self, cell: list[Any]) -> None:
+        """Count a list by what its first item looks like: a message, a completion, a box, or another record."""
+        first = cell[0]
+        if isinstance(first, str):
+            is_talk = len(cell) > 1 and self.name.rpartition(".")[2] in TALKS
+            self._counts["messages"] += is_talk
+        if not isinstance(first, dict):
+            return
+        fields = first.keys()
+        self._counts["completion"] += "message" in fields or {"text", "finish_reason"} <= fields
+        self._counts["messages"] += not fields.isdisjoint(("from", "role"))
+        self._counts["record"] += fields.isdisjoint(REPLY_FIELDS)
+        self._counts["box"] += not fields.isdisjoint(BOX_FIELDS)
+        images = images_of_messages(cell)
+        self._counts["messages with images"] += bool(images)
+        if len(self.image_cells) < MANY:
+            self.image_cells += images
+
+    def _keep_texts(self, texts: Iterable[str]) -> None:
+        if len(self.texts) < MANY:
+            for text in texts:
+                self.texts[text] = self.texts.get(text, 0) + 1
+
+    def _share(self, *kinds: str) -> float:
+        """Return the share of the filled cells that are of any of some kinds; see `add`."""
+        n_cells = sum(self._counts[kind] for kind in kinds)
+        return n_cells / self.filled if self.filled else 0.0
 
     @property
     def pictures(self) -> float:
         """The share of cells that are images, names of image files or addresses of images."""
-        return self._share(self._names + self._urls + self._embedded)
+        return self._share("name", "url", "embedded")
 
     @property
     def is_embedded(self) -> bool:
-        return self._share(self._embedded) > 0.5
+        return self._share("embedded") > 0.5
 
     @property
     def is_url(self) -> bool:
-        return self._share(self._urls) > 0.5
+        return self._share("url") > 0.5
 
     @property
     def questions(self) -> float:
-        return self._share(self._questions)
+        return self._share("question")
 
     @property
     def words(self) -> float:
-        return self._words / self._texts if self._texts else 0.0
+        return self._n_words / max(1, self._counts["text"])
 
     @property
     def lists(self) -> float:
-        return self._share(self._lists)
+        return self._share("list")
 
     @property
     def are_letters(self) -> bool:
         """Whether most cells are lists of letters from A on, which are the labels of options."""
-        return self._share(self._letters) > 0.5
+        return self._share("letters") > 0.5
 
     @property
     def messages(self) -> float:
-        return self._share(self._messages)
+        return self._share("messages")
 
     @property
     def message_images(self) -> float:
         """The share of cells that are messages with images among their parts."""
-        return self._share(self._message_images)
+        return self._share("messages with images")
 
     @property
     def completions(self) -> float:
         """The share of cells that are lists of completions as a service for language models returns them."""
-        return self._share(self._completions)
+        return self._share("completion")
 
     @property
     def records(self) -> float:
         """The share of cells that are lists of objects without a field that could hold a reply."""
-        return self._share(self._records)
+        return self._share("record")
 
     @property
     def boxes(self) -> float:
-        return self._share(self._boxes)
+        return self._share("box")
 
     @property
     def is_text(self) -> bool:
-        return self._share(self._texts) > 0.5
+        return self._share("text") > 0.5
 
     @property
     def is_scalar(self) -> bool:
@@ -163,7 +184,7 @@ class ColumnProfile:
         """Whether cells are texts of a few words."""
         return (
             self.is_scalar
-            and self._texts == self.filled
+            and self._counts["text"] == self.filled
             and all(len(text) <= 60 for text in self.texts)
         )
 

@@ -140,63 +140,88 @@ class RowReader:
     def __init__(self, reading: TableReading, reply: str) -> None:
         self.findings = Findings()
         self.notes: list[str] = []
-        roles = reading.roles.roles
-        by_role: dict[str, Any] = {
-            role: names if role in SEVERAL else names[0]
-            for role, names in roles.items()
-            if role in TableColumns.__struct_fields__
-        }
-        columns = TableColumns(**{"question": "", **by_role})
-        self._table = reading
         self.rows = reading.rows
+        self._table = reading
+        self._roles = reading.roles.roles
         self._is_exported = is_exported(reading.rows) and _ORDER in reading.rows[0].cells
-        self._columns = columns
-        self._roles = roles
+        self._columns = _columns_by_role(reading)
         self._source = TableSource(
-            columns,
+            self._columns,
             frozenset(),
-            roles.get("image", ()),
-            roles.get("options", ()),
+            self._roles.get("image", ()),
+            self._roles.get("options", ()),
             reading.roles.answer_is,
         )
-        self._letters: tuple[str, ...] = ()
-        golds = [as_text(only_value(row.cells.get(columns.answer, ""))) for row in reading.rows]
+
+        answer = self._columns.answer
+        golds = [as_text(only_value(row.cells.get(answer, ""))) for row in reading.rows]
         self._hidden = words_for_hidden(golds)
         texts_of_golds = {gold for gold in golds if gold.strip().casefold() not in self._hidden}
         self._empty_golds = [text for text in texts_of_golds if is_empty_cell(text)]
         """Right answers, of any row, that look like an empty cell, such as `None`. Such a reply is
         an answer and not a missing one."""
+        self._letters: tuple[str, ...] = ()
         if reading.options_in_prompts and not self._source.options and not self._are_texts_asked():
             self._letters = letters_of_golds(golds, self._hidden)
-        self._reply = reply
-        if of_programs := results_of_programs(reading, reply):
-            self._reply = of_programs
-            self.notes.append(
-                f"the replies in {reply!r} are programs, so what they gave is read, in {of_programs!r}"
-            )
-        if of_model := extracted_by_model(reading):
-            self._reply = of_model
-            self.notes.append(
-                f"what a model extracted from each reply is read, in {of_model!r}, as VLMEvalKit does; "
-                f"{setting('columns', {'reply': reply})} reads the replies themselves"
-            )
+
+        self._reply = self._column_to_read(reply)
         self._repeats_prompts = are_prompts_repeated(reading, self._reply)
         if self._repeats_prompts:
             self.notes.append("the replies repeat their prompts; what follows these is read")
-        if self._letters and (extracted := extracted_letters(reading)):
-            # Without the texts of options, a letter that names one is hard to find in a long reply.
-            self._reply = extracted
-            self.notes.append(
-                f"the file has no options, so the letters in {extracted!r} are read, and not whole replies"
-            )
         self._json_field = self._answer_field(golds)
         if self._json_field:
             self.notes.append(
                 f"the replies are JSON objects, of which {self._json_field!r} is read"
             )
-        names = [folded_name(name) for name in self._source.options if len(name) > 1]
-        self._option_names = names if self._source.has_option_columns else []
+        self._option_names: list[str] = []
         """Names of the columns of options. A reply may be such a name (`option_b`) in place of a letter (`B`)."""
+        if self._source.has_option_columns:
+            self._option_names = [
+                folded_name(name) for name in self._source.options if len(name) > 1
+            ]
+        self._settle_form_of_replies()
+        self._read_verdict = self._reading_of_verdicts()
+
+        self._alternatives_between = self._sign_between_alternatives()
+        self._lists_are_alternatives = self._are_lists_alternatives()
+        self._kind_of_lists: ListKind = ""
+        self._list_column = self._reply
+        if not self._source.options:
+            self._settle_lists()
+        self._are_replies_ranked = not self._kind_of_lists and self._are_lists_ranked()
+        if self._are_replies_ranked:
+            self.notes.append(
+                f"the lists in {self._reply!r} never have an item twice, as several samples of a reply would: they rank "
+                "answers, of which the first counts"
+            )
+
+    def _column_to_read(self, reply: str) -> str:
+        """Return the column whose cells are read as replies, and note it if it is another one than that of the replies."""
+        column = reply
+        of_programs = results_of_programs(self._table, reply)
+        if of_programs:
+            column = of_programs
+            self.notes.append(
+                f"the replies in {reply!r} are programs, so what they gave is read, in {of_programs!r}"
+            )
+        of_model = extracted_by_model(self._table)
+        if of_model:
+            column = of_model
+            self.notes.append(
+                f"what a model extracted from each reply is read, in {of_model!r}, as VLMEvalKit does; "
+                f"{setting('columns', {'reply': reply})} reads the replies themselves"
+            )
+        extracted = extracted_letters(self._table) if self._letters else ""
+        if extracted:
+            # Without the texts of options, a letter that names one is hard to find in a long reply.
+            column = extracted
+            self.notes.append(
+                f"the file has no options, so the letters in {extracted!r} are read, and not whole replies"
+            )
+        return column
+
+    def _settle_form_of_replies(self) -> None:
+        """Find out whether replies are numbers of options, and how a number is found in a reply."""
         self._number_said: Callable[[str], str] = without_outer_brackets
         self._reply_form: AnswerForm = self._form_of_replies()
         if self._reply_form == "any" and self._counts_options:
@@ -207,20 +232,7 @@ class RowReader:
             self.notes.append(
                 f"the replies are read as the {ANSWER_FORM_DESCRIPTIONS[self._reply_form]}"
             )
-        self._read_verdict = self._reading_of_verdicts()
-        self._alternatives_between = self._sign_between_alternatives()
-        self._lists_are_alternatives = self._are_lists_alternatives()
-        self._kind_of_lists: ListKind = ""
-        self._list_column = self._reply
-        if not self._source.options:
-            self._settle_lists()
         self._has_numbered_options = self._reply_form == "any" and self._are_numbers_stated()
-        self._are_replies_ranked = not self._kind_of_lists and self._are_lists_ranked()
-        if self._are_replies_ranked:
-            self.notes.append(
-                f"the lists in {self._reply!r} never have an item twice, as several samples of a reply would: they rank "
-                "answers, of which the first counts"
-            )
 
     def _answer_field(self, golds: Sequence[str]) -> str:
         """Return the name of the field that holds the answer in replies that are JSON objects.
@@ -840,6 +852,15 @@ class RowReader:
             if place is not None:
                 return place
         return named_option(answer, shown.options, labels=shown.labels, in_words=True)
+
+
+def _columns_by_role(reading: TableReading) -> TableColumns:
+    """Return the columns of a table for the roles that a table of questions has, too."""
+    by_role: dict[str, Any] = {}
+    for role, names in reading.roles.roles.items():
+        if role in TableColumns.__struct_fields__:
+            by_role[role] = names if role in SEVERAL else names[0]
+    return TableColumns(**{"question": "", **by_role})
 
 
 def _right_option(place: int | None, fault: str) -> tuple[tuple[int, ...], tuple[str, ...], str]:
