@@ -54,6 +54,18 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return request.param, fast, exact
 
 
+def test_a_checkpoint_without_a_chat_template_says_which_format_it_gets(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name, expected in FORMATS.items():
+        if name not in ("LLaVA", "GIT"):
+            continue
+        caplog.clear()
+        load_model(f"hf:{save(name, tmp_path / name)}?scoring=exact")
+        said = f"has no chat template; prompts are written in the {expected}"
+        assert (said in caplog.text) == (expected != "chat template")
+
+
 def test_fast_scores_equal_exact_scores(pair: Pair) -> None:
     name, fast, exact = pair
     assert fast.fingerprint()["prompt"] == FORMATS.get(name, "format plain")

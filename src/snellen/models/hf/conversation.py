@@ -197,6 +197,11 @@ class Conversation:
         )
 
     @property
+    def has_template(self) -> bool:
+        """Whether the processor or the tokenizer has a chat template."""
+        return bool(self._template)
+
+    @property
     def oddities(self) -> tuple[str, ...]:
         """Changes that the template makes to replies, shown in one line when a model is loaded."""
         if not self._template:

@@ -63,6 +63,12 @@ class Prompter:
             oddities = self.conversation.oddities
         except ValueError as error:
             raise ModelError(f"{name}: {error}") from error
+        if not self.conversation.has_template:
+            logger.warning(
+                "%s has no chat template; prompts are written in the %s (docs/whitebox.md)",
+                name,
+                self.conversation.name,
+            )
         if oddities:
             logger.warning("%s: the chat template %s", name, "; it ".join(oddities))
         self.tokens = TextTokens(
