@@ -454,6 +454,14 @@ def test_a_larger_limit_names_the_run_that_can_go_on(snellen: Command) -> None:
     assert "5 requests" in snellen(*line, "9", "--name", first.name)[2]
 
 
+def test_a_run_says_that_it_has_a_part_of_another_benchmark(snellen: Command) -> None:
+    first = ("run", "snellen:oracle", "eyechart/shape", "--limit", "2", "--name", "x")
+    assert "also has questions" not in snellen(*first)[2] + snellen(*first)[2]
+    _, _, err = snellen("run", "snellen:oracle", "eyechart/colour", "--limit", "2", "--name", "x")
+    assert "runs/x also has questions of eyechart/shape (first 2) from earlier calls" in err
+    assert "--name x-2" in err
+
+
 def test_a_table_and_the_benchmark_built_from_it_have_one_run(snellen: Command, mine: Path) -> None:
     table = small.write(small.rows(3), Path("open.jsonl"))
     for benchmark in (str(table), "open"):

@@ -265,6 +265,7 @@ def execute(
     benchmarks = (selected.benchmark for selected in plan.benchmarks)
     announce_changed_answers(plan.folder, benchmarks, announce)
     _announce_fewer_samples(plan, announce)
+    _announce_other_benchmarks(plan, announce)
     with noting_folder(plan):
         if plan.execution.ray:
             from snellen.runs.ray_cluster import run_on_ray
@@ -291,6 +292,22 @@ def _announce_fewer_samples(plan: RunPlan, announce: Announce) -> None:
                 f"{plan.folder}: an earlier call selected {earlier_count:,} samples of {use.benchmark.name}, this "
                 f"one {count:,}; only these are scored, and replies to the others stay stored for later calls"
             )
+
+
+def _announce_other_benchmarks(plan: RunPlan, announce: Announce) -> None:
+    """Tell the user if a run has parts of other benchmarks from earlier calls, because its means include them."""
+    if not (plan.folder / RUN_MANIFEST).exists():
+        return
+    present = {use.benchmark.name for use in plan.benchmarks}
+    limited: list[str] = []
+    for use in read_manifest(plan.folder).benchmarks:
+        if use.name not in present and use.limit is not None and use.part is None:
+            limited.append(f"{use.name} (first {use.limit:,})")
+    if limited:
+        announce(
+            f"{plan.folder} also has questions of {', '.join(limited)} from earlier calls, and its means include them; "
+            f"to keep runs apart, choose another name: {setting('name', f'{plan.folder.name}-2')}"
+        )
 
 
 @contextmanager
