@@ -24,7 +24,6 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
 from functools import cache, cached_property
-from importlib import metadata
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from types import (
@@ -427,9 +426,12 @@ def _version(package: str) -> str:
     declared = getattr(sys.modules.get(package), "__version__", None)
     if declared is not None or package in sys.stdlib_module_names:
         return str(declared or "")
+    # Imported here because it takes 20 ms, and most packages declare their version.
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
+        return version(package)
+    except PackageNotFoundError:
         return ""
 
 
