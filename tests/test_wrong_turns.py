@@ -85,6 +85,23 @@ def test_a_run_says_that_the_toml_file_was_edited_and_what_to_type(snellen: Comm
     assert code == 0 and "has changed" not in err and "ANLS" in out
 
 
+def test_comments_in_the_toml_file_survive_a_build_that_writes_it_again(snellen: Command) -> None:
+    snellen("build", "questions.tsv", "--images", "pictures")
+    entry = Path("questions.toml")
+    first, rest = entry.read_text().split("\n", 1)
+    rest = rest.replace("[source]", "# Where it comes from.\n[source]")
+    rest = rest.replace('images = "pictures"', 'images = "pictures"  # of 2024')
+    entry.write_text(f"{first}\n{rest}# The end.\n")
+    assert (
+        snellen("build", "questions.tsv", "--images", "pictures", "--answer-is", "letter")[0] == 0
+    )
+    text = entry.read_text()
+    assert "# Where it comes from.\n[source]" in text
+    assert 'images = "pictures"  # of 2024\n' in text and text.endswith("# The end.\n")
+    assert text.count("#") == 4 and 'answer_is = "letter"' in text
+    assert snellen("build", "questions.toml")[0] == 0
+
+
 def test_the_toml_file_of_annotations_and_of_a_named_build_is_looked_at_too(
     snellen: Command,
 ) -> None:

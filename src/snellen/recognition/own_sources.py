@@ -21,7 +21,7 @@ from snellen.callers import for_caller, setting
 from snellen.catalogue import BenchmarkSpec, SourceSpec, entries, suite_members
 from snellen.catalogue.entries import PromptSet
 from snellen.catalogue.loading import LoadedEntry, read_entry_file
-from snellen.common.foreign import read_file
+from snellen.common.foreign import read_file, read_text
 from snellen.common.paths import shell_word
 from snellen.errors import DataError, WrongRowsError
 from snellen.fetching.hub import SCHEME, fetch_hub_table
@@ -140,6 +140,8 @@ def write_entry(recognition: Recognition, spec: BenchmarkSpec) -> Path:
             recognition, spec if path is beside else _with_whole_paths(spec, recognition.path)
         )
         try:
+            if path.is_file():
+                text = _with_comments(text, read_text(path))
             path.write_text(text, "utf-8")
             return path
         except OSError:
@@ -164,6 +166,46 @@ def _text(recognition: Recognition, spec: BenchmarkSpec) -> str:
     """Return the text of an entry's file, with a first line about what the entry was made from."""
     first = f"# {recognition.lines()[0]}; change here what is wrong, the next build says the same"
     return f"{first}\n\n{spec.toml()}"
+
+
+def _with_comments(text: str, earlier: str) -> str:
+    """Return the text of an entry with the comments that the user wrote into an earlier one.
+
+    A comment stays above, or behind, the line with which it stood. If that line is gone, it follows the first line.
+
+    Args:
+        text: The new text.
+        earlier: The earlier text. Its first line is Snellen's.
+    """
+    comments: list[str] = []
+    comments_by_line: dict[str, list[str]] = {}
+    full_line_by_line: dict[str, str] = {}
+    first, *lines = text.splitlines()
+    for line in earlier.splitlines()[1:]:
+        if line.lstrip().startswith("#"):
+            comments.append(line)
+        elif line.strip():
+            plain = next((each for each in lines if _is_with_comment(line, each)), line)
+            full_line_by_line[plain] = line
+            if comments:
+                comments_by_line[plain] = comments
+                comments = []
+    orphans = [
+        comment
+        for line, of_line in comments_by_line.items()
+        if line not in lines
+        for comment in of_line
+    ]
+    merged = [first, *orphans]
+    for line in lines:
+        merged += comments_by_line.pop(line, [])
+        merged.append(full_line_by_line.pop(line, line))
+    return "\n".join((*merged, *comments)) + "\n"
+
+
+def _is_with_comment(line: str, plain: str) -> bool:
+    """Return whether a line is another one with a comment behind it."""
+    return bool(plain.strip()) and line.startswith(plain) and line[len(plain) :].lstrip()[:1] == "#"
 
 
 Decide = Callable[[Path, Doubt], str]
