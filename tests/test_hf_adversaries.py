@@ -53,7 +53,7 @@ def requests(lengths: tuple[int, ...]) -> list[ContinuedPrompt]:
     drawn, prompts = random.Random(0), []
     for i, length in enumerate(lengths):
         context = replace(
-            extend(head(), tokens(100 + i, length), 0), digests=(drawn.choice(("cat", "cow")),)
+            extend(head(), tokens(100 + i, length)), digests=(drawn.choice(("cat", "cow")),)
         )
         tails = tuple(tokens(200 + 3 * i + j, count) for j, count in enumerate((1, 4, 120)))
         prompts.append(ContinuedPrompt(context, tails))

@@ -208,7 +208,7 @@ def test_a_mask_of_pictures_is_repeated_for_new_tokens_and_a_label_is_that_of_te
         "sizes": torch.ones(1, 2),
     }
     prompt = EncodedPrompt((5, 6, 7), extras, ("cat",), (), frozenset({"seen", "kinds"}))
-    longer = extend(prompt, (8, 9), 0)
+    longer = extend(prompt, (8, 9))
     assert longer.extras["seen"][0].tolist() == [[1, 0], [1, 0], [0, 1], [0, 1], [0, 1]]
     assert longer.extras["kinds"].tolist() == [[0, 1, 1, 0, 0]] and longer.extras[
         "sizes"

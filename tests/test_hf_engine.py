@@ -122,8 +122,7 @@ def test_layers_with_a_sliding_window_are_never_given_holes_though_a_short_probe
 ):
     model, head = make("Gemma 3")
     short = [
-        ContinuedPrompt(extend(head, tokens(i, 2), 0), (tokens(3, 1), tokens(4, 2)))
-        for i in range(2)
+        ContinuedPrompt(extend(head, tokens(i, 2)), (tokens(3, 1), tokens(4, 2))) for i in range(2)
     ]
     verdict = choose_fast_paths(engine_of(model), short)
     assert verdict.fast_paths.way == "rows"
@@ -209,7 +208,7 @@ def greedy(members: Any) -> Any:
 def test_replies_that_end_early_leave_the_others_as_they_are(name: str) -> None:
     model, head = make(name)
     engine, window = engine_of(model), [one.context for one in asked(head)]
-    more = [replace(extend(head, tokens(40 + i, 3 + i), 0), digests=("cat",)) for i in range(4)]
+    more = [replace(extend(head, tokens(40 + i, 3 + i)), digests=("cat",)) for i in range(4)]
     prompts = [*window, *more] if "qformer_input_ids" not in window[0].extras else window
     engine.fast_paths = checked(name).fast_paths
     together = engine.generate(prompts, greedy, 12)
@@ -224,7 +223,7 @@ def test_no_mask_is_made_for_a_token_that_sees_all_before_it(able: FastPaths) ->
     model, head = make("LLaVA")
     engine = engine_of(model)
     engine.fast_paths = able
-    one, short = (extend(head, tokens(5, length), 0) for length in (6, 3))
+    one, short = (extend(head, tokens(5, length)) for length in (6, 3))
     others = [replace(one, digests=(name,)) for name in ("cat", "dog")]
     masks: list[Any] = []
 

@@ -91,7 +91,7 @@ def asked(head: EncodedPrompt) -> list[ContinuedPrompt]:
     """
     made = []
     for seed, (picture, length) in enumerate([("cat", 9), ("cat", 14), ("dog", 9), ("cat", 9)]):
-        question = extend(head, tokens(10 + seed, length), 0)
+        question = extend(head, tokens(10 + seed, length))
         extras = dict(question.extras)
         if picture == "dog":
             extras["pixel_values"] = normal(50, *extras["pixel_values"].shape)

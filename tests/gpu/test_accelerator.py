@@ -162,7 +162,7 @@ def test_a_model_over_two_devices_keeps_its_caches_where_its_blocks_are(name: st
     verdict = choose_fast_paths(engine, window)
     assert verdict.fast_paths == usual, verdict.line
     assert largest_difference(expected, engine.score(window, usual)) < 1e-2
-    more = [extend(window[0].context, tiny_configs.tokens(40 + i, 3 + i), 0) for i in range(3)]
+    more = [extend(window[0].context, tiny_configs.tokens(40 + i, 3 + i)) for i in range(3)]
     assert engine.generate(more, greedy, 6) == engine.generate(more, greedy, 6, PLAIN)
 
 

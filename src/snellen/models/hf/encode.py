@@ -324,7 +324,7 @@ class Encoder:
                 )
             return ContinuedPrompt(encoded, self.tokens.alone(prompt, continuations))
         shared = truncate(encoded, len(encoded.ids) - dropped)
-        context = extend(shared, split.context[shared_length:], 0)
+        context = extend(shared, split.context[shared_length:])
         return ContinuedPrompt(context, split.tails)
 
     def _marks_reply(self, ids: Sequence[int], prompt_ids: Sequence[int]) -> bool:
@@ -470,11 +470,11 @@ def truncate(encoded: EncodedPrompt, length: int) -> EncodedPrompt:
     return replace(encoded, ids=encoded.ids[:length], extras=extras)
 
 
-def extend(encoded: EncodedPrompt, ids: Sequence[int], token_type: int) -> EncodedPrompt:
+def extend(encoded: EncodedPrompt, ids: Sequence[int]) -> EncodedPrompt:
     """Return the prompt with plain-text `ids` appended, which see the same images as the last token.
 
-    Inputs of shape [1, tokens] that label tokens are 0 for text, or `token_type` in `token_type_ids`. Inputs of shape
-    [1, tokens, images, ...], which say what each token sees, are repeated.
+    Inputs of shape [1, tokens], which label tokens, are 0 for text. Inputs of shape [1, tokens, images, ...], which say
+    what each token sees, are repeated.
     """
     if not ids:
         return encoded
@@ -485,7 +485,7 @@ def extend(encoded: EncodedPrompt, ids: Sequence[int], token_type: int) -> Encod
         values = extras[name]
         last = values[:, -1:]
         if last.ndim == 2:
-            last = last.new_full((1, 1), token_type if name == "token_type_ids" else 0)
+            last = last.new_zeros((1, 1))
         repeated = last.expand(-1, len(ids), *last.shape[2:])
         extras[name] = torch.cat([values, repeated], dim=1)
     return replace(encoded, ids=(*encoded.ids, *ids), extras=extras)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from snellen.errors import ModelError
 from snellen.models.hf.cached_forward import CachedState, prefill
@@ -34,11 +34,8 @@ from snellen.models.hf.sharing_plan import (
     FastPaths,
     PrefixItem,
     SharingGroup,
-    Tree,
-    build_tree,
     plan_sharing,
 )
-from snellen.models.hf.token_trees import TreeState, extend_trees
 from snellen.models.hf.vision_cache import VisionCache
 
 VISION_CACHE_BYTES = 256 * 1024 * 1024
@@ -57,18 +54,6 @@ class DoesNotFitError(ModelError):
             "a single question does not fit into memory; use smaller images, a smaller number format "
             "(?dtype=bf16), or a larger machine"
         )
-
-
-@dataclass(frozen=True)
-class SharedRunners(Generic[R]):
-    """Two functions that compute the results of requests after their common beginnings (prefixes) were run.
-
-    `by_tree` is given the state after prefixes and trees, `by_rows` the state after the prefixes
-    alone. Both return the result of each request by its index.
-    """
-
-    by_tree: Callable[[list[SharingGroup], list[Tree], TreeState], dict[int, R]]
-    by_rows: Callable[[list[SharingGroup], CachedState], dict[int, R]]
 
 
 class Engine:
@@ -108,16 +93,13 @@ class Engine:
             return self._one_by_one(prompts, partial(plain_scores, layout))
         items = [to_prefix_item(layout, prompt) for prompt in prompts]
 
-        def by_tree(
-            groups: list[SharingGroup], trees: list[Tree], tree_state: TreeState
-        ) -> dict[int, Scores]:
-            return score_by_tree(items, groups, trees, tree_state)
-
-        def by_rows(groups: list[SharingGroup], prefixes: CachedState) -> dict[int, Scores]:
-            return score_by_rows(layout, items, groups, prefixes, self.budget.rows)
+        def finish(groups: list[SharingGroup], prefixes: CachedState) -> dict[int, Scores]:
+            if fast_paths.way == "rows":
+                return score_by_rows(layout, items, groups, prefixes, self.budget.rows)
+            return score_by_tree(layout, items, groups, prefixes)
 
         contexts = [prompt.context for prompt in prompts]
-        return self._run_shared(contexts, items, fast_paths, SharedRunners(by_tree, by_rows))
+        return self._run_shared(contexts, items, fast_paths, finish)
 
     def generate(
         self,
@@ -145,15 +127,11 @@ class Engine:
         # One extra token stands for the generated text, so that the tree ends at the node that predicts it.
         items = [to_prefix_item(layout, ContinuedPrompt(row, ((layout.pad,),))) for row in rows]
 
-        def by_tree(
-            groups: list[SharingGroup], trees: list[Tree], tree_state: TreeState
-        ) -> dict[int, list[int]]:
-            return generate_by_tree(layout, groups, trees, tree_state, pick, longest)
+        def finish(groups: list[SharingGroup], prefixes: CachedState) -> dict[int, list[int]]:
+            generate_after = generate_by_rows if fast_paths.way == "rows" else generate_by_tree
+            return generate_after(layout, items, groups, prefixes, pick, longest)
 
-        def by_rows(groups: list[SharingGroup], prefixes: CachedState) -> dict[int, list[int]]:
-            return generate_by_rows(layout, items, groups, prefixes, pick, longest)
-
-        return self._run_shared(rows, items, fast_paths, SharedRunners(by_tree, by_rows))
+        return self._run_shared(rows, items, fast_paths, finish)
 
     def _one_by_one(self, requests: Iterable[P], run: Callable[[P], R]) -> list[R]:
         """Return the result of each request, which is run by itself."""
@@ -172,7 +150,7 @@ class Engine:
         contexts: Sequence[EncodedPrompt],
         items: Sequence[PrefixItem],
         fast_paths: FastPaths,
-        runners: SharedRunners[R],
+        finish: Callable[[list[SharingGroup], CachedState], dict[int, R]],
     ) -> list[R]:
         """Return the result of every request. Each common prefix is run once, or taken from the cache.
 
@@ -180,38 +158,30 @@ class Engine:
             contexts: The prompts as tensors.
             items: The tokens of the same requests.
             fast_paths: What may be shared.
-            runners: Compute the results after prefixes that were run.
+            finish: Returns the results of groups by the index of the request, given the state after
+                their prefixes.
         """
         self.prefix_cache.begin()
 
-        def run_from_beginning(groups: list[SharingGroup]) -> dict[int, R]:
-            """Return the results of groups whose prefixes are not cached."""
+        def run(groups: list[SharingGroup]) -> dict[int, R]:
+            results: dict[int, R] = {}
+            if fast_paths.ragged:
+                cached_groups, state, groups = self.prefix_cache.split_cached(
+                    items, groups, fast_paths.shared
+                )
+                if state is not None:
+                    results.update(finish(cached_groups, state))
+            if not groups:
+                return results
             first_contexts = [contexts[group.members[0]] for group in groups]
             prefix_texts = []
             for context, group in zip(first_contexts, groups, strict=True):
                 prefix_texts.append(truncate(context, group.prefix))
             with self._caching_images(first_contexts):
                 prefixes = prefill(self.layout, prefix_texts)
-                if fast_paths.way == "rows":
-                    return runners.by_rows(groups, prefixes)
-                trees = [build_tree(items, group) for group in groups]
-                results = runners.by_tree(groups, trees, extend_trees(self.layout, prefixes, trees))
-            self.prefix_cache.add(items, groups, prefixes)
-            return results
-
-        def run(groups: list[SharingGroup]) -> dict[int, R]:
-            if fast_paths.way == "rows":
-                return run_from_beginning(groups)
-            cached_groups, state, uncached_groups = self.prefix_cache.split_cached(
-                items, groups, fast_paths.shared
-            )
-            results: dict[int, R] = {}
-            if state is not None:
-                trees = [build_tree(items, group) for group in cached_groups]
-                tree_state = extend_trees(self.layout, state, trees)
-                results.update(runners.by_tree(cached_groups, trees, tree_state))
-            if uncached_groups:
-                results.update(run_from_beginning(uncached_groups))
+                results.update(finish(groups, prefixes))
+            if fast_paths.ragged:
+                self.prefix_cache.add(items, groups, prefixes)
             return results
 
         with inference(), self._undoing_for_the_largest():

@@ -22,35 +22,44 @@ from snellen.models.hf.decoding import GrowingReplies, TokenPicker
 from snellen.models.hf.load import copy_to_device
 from snellen.models.hf.model_layout import ModelLayout
 from snellen.models.hf.reference import Scores
-from snellen.models.hf.sharing_plan import PREFIX_END, PrefixItem, SharingGroup, Tree
+from snellen.models.hf.sharing_plan import (
+    PREFIX_END,
+    PrefixItem,
+    SharingGroup,
+    Tree,
+    build_tree,
+)
 from snellen.models.hf.token_trees import (
     TreeState,
     branches_of,
     extend_branches,
+    extend_trees,
     select_branches,
 )
 
 
 def score_by_tree(
+    layout: ModelLayout,
     items: Sequence[PrefixItem],
     groups: Sequence[SharingGroup],
-    trees: Sequence[Tree],
-    tree_state: TreeState,
+    prefixes: CachedState,
 ) -> dict[int, Scores]:
-    """Return the token scores of requests whose prompts and continuations were run as trees.
+    """Return the token scores of requests, with the rest of their prompts and their continuations as trees.
 
     Args:
+        layout: The model.
         items: The tokens of all requests.
         groups: Groups of requests with a common beginning of the prompt (the prefix).
-        trees: The tree of each group: the tokens after the prefix.
-        tree_state: The model's outputs for the prefixes and trees.
+        prefixes: The model's cache after the prefixes, one row for each group.
 
     Returns:
         For each request by its index in `items`: the log-probabilities of the tokens of each continuation.
     """
+    trees = [build_tree(items, group) for group in groups]
+    tree_state = extend_trees(layout, prefixes, trees)
     scores: dict[int, Scores] = {}
     for row, (group, tree) in enumerate(zip(groups, trees, strict=True)):
-        prefix_logits = tree_state.prefix.logits[row]
+        prefix_logits = prefixes.logits[row]
         node_logits = None if tree_state.logits is None else tree_state.logits[row]
         scores.update(_tree_scores(prefix_logits, node_logits, items, group, tree))
     return scores
@@ -58,9 +67,9 @@ def score_by_tree(
 
 def generate_by_tree(
     layout: ModelLayout,
+    items: Sequence[PrefixItem],
     groups: Sequence[SharingGroup],
-    trees: Sequence[Tree],
-    tree_state: TreeState,
+    prefixes: CachedState,
     pick: TokenPicker,
     longest: int,
 ) -> dict[int, list[int]]:
@@ -71,9 +80,9 @@ def generate_by_tree(
 
     Args:
         layout: The model.
-        groups: Groups of requests, one per row.
-        trees: The tree of each group.
-        tree_state: The state after prefixes and trees.
+        items: The tokens of all requests.
+        groups: Groups of requests with a common beginning of the prompt (the prefix).
+        prefixes: The model's cache after the prefixes, one row for each group.
         pick: Returns, for some requests, the function that chooses the next token of each.
         longest: Maximum number of tokens of a reply.
 
@@ -82,6 +91,8 @@ def generate_by_tree(
     """
     import torch
 
+    trees = [build_tree(items, group) for group in groups]
+    tree_state = extend_trees(layout, prefixes, trees)
     members: list[int] = []
     for group in groups:
         members.extend(group.members)

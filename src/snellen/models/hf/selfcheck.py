@@ -96,14 +96,6 @@ class SelfCheckResult:
         return f"scoring falls back to {self.name} ({'; '.join(failures)})"
 
 
-@dataclass(frozen=True)
-class _Case:
-    """Test prompts with their reference scores."""
-
-    prompts: list[ContinuedPrompt]
-    scores: list[Scores]
-
-
 def choose_fast_paths(
     engine: Engine, probe: Sequence[ContinuedPrompt], *, exact: bool = False
 ) -> SelfCheckResult:
@@ -161,11 +153,10 @@ class _SelfCheck:
             engine.layout, [probe[0], probe[-1]], [scores[0], scores[-1]]
         )
         # The repeated continuation has the same reference as where it stands first.
-        scores_with_repetition: list[Scores] = []
+        self._expected: list[Scores] = []
         for prompt, prompt_scores in zip(self.probe, scores, strict=True):
             repeated = prompt.tails.index(prompt.tails[-1])
-            scores_with_repetition.append([*prompt_scores, prompt_scores[repeated]])
-        self._case = _Case(self.probe, scores_with_repetition)
+            self._expected.append([*prompt_scores, prompt_scores[repeated]])
 
     def usable_candidates(self) -> Iterator[FastPaths]:
         """Yield those of `CANDIDATES` that the model's cache allows."""
@@ -249,7 +240,7 @@ class _SelfCheck:
         """
         halves: list[ContinuedPrompt] = []
         expected: list[Scores] = []
-        for prompt, scores in zip(self._case.prompts, self._case.scores, strict=True):
+        for prompt, scores in zip(self.probe, self._expected, strict=True):
             lengths = [len(tail) for tail in prompt.tails]
             longest = lengths.index(max(lengths))
             half = (lengths[longest] + 1) // 2
@@ -273,21 +264,21 @@ class _SelfCheck:
             fast_paths: The fast paths.
         """
         engine = self.engine
-        case = self._case
         engine.prefix_cache.clear()
         try:
-            scores = engine.score(case.prompts, fast_paths)
+            scores = engine.score(self.probe, fast_paths)
             engine.prefix_cache.clear()
-            engine.score(case.prompts[:1], fast_paths)
-            scores_again = engine.score(case.prompts[::-1], fast_paths)[::-1]
+            engine.score(self.probe[:1], fast_paths)
+            scores_again = engine.score(self.probe[::-1], fast_paths)[::-1]
         except REFUSALS as error:
             self.refusals[name] = error_line(error)
             return False
         self.differences[name] = max(
-            largest_difference(case.scores, scores), largest_difference(case.scores, scores_again)
+            largest_difference(self._expected, scores),
+            largest_difference(self._expected, scores_again),
         )
-        difference = flaw(case.scores, scores, self.tolerance)
-        difference = difference or flaw(case.scores, scores_again, self.tolerance)
+        difference = flaw(self._expected, scores, self.tolerance)
+        difference = difference or flaw(self._expected, scores_again, self.tolerance)
         if difference:
             self.refusals[name] = difference
         return not difference
