@@ -1,6 +1,7 @@
 """Prints, architecture by architecture, how far answers in mixed windows are from transformers alone.
 
     python bench/mixed_windows.py [--shapes extreme] [model_type ...]
+    python bench/mixed_windows.py --corpus [--shapes thin]
     python bench/mixed_windows.py --templates FOLDER
 
 Each image-text architecture that transformers registers, small and with random weights, is asked through `hf:` itself:
@@ -10,7 +11,8 @@ and the images, and the model runs one row, an option at a time. It shares the t
 code after that. With `--shapes extreme` the images are one pixel high, one pixel wide, a single pixel and very large;
 with `--shapes thin`, as narrow as the processors of most families take. Options are compared in nats, summed over their tokens; replies of six tokens by their text.
 
-With `--templates`, models of tests/model_corpus.toml are asked whose own chat template is in the folder, as NAME.jinja or
+With `--corpus`, models of tests/model_corpus.toml are asked by templates that are written from these facts, with tiny weights of
+their architecture. With `--templates`, models of tests/model_corpus.toml are asked whose own chat template is in the folder, as NAME.jinja or
 in the `chat_template` of NAME.json, and the prompt about an image is compared with that of the model's documentation.
 """
 
@@ -22,7 +24,6 @@ import io
 import json
 import logging
 import sys
-import tomllib
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ from PIL import Image
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
+from model_corpus import CORPUS, template_of  # noqa: E402
 from snellen.common.decoding import inspect_image  # noqa: E402
 from snellen.models.hf.conversation import ChatPrompt, Conversation  # noqa: E402
 from snellen.models.hf.load import HfOptions, LoadedModel, without_warnings  # noqa: E402
@@ -63,7 +65,6 @@ SHAPES = {
 """Widths and heights of the images, in pixels."""
 REPLY_TOKENS = 6
 T = TypeVar("T")
-CORPUS = tomllib.loads((ROOT / "tests" / "model_corpus.toml").read_text(encoding="utf-8"))
 WITHIN = 1e-4
 """Nats by which a sum may differ."""
 
@@ -306,6 +307,18 @@ def templates_in(folder: Path) -> dict[str, str]:
     return templates
 
 
+def templates_of_corpus() -> dict[str, str]:
+    """Return templates from the facts of the corpus, by the name of the model.
+
+    Models whose architecture transformers does not have ("-style") are left out.
+    """
+    templates = {}
+    for name, facts in CORPUS.items():
+        if "user" in facts and not name.endswith("-style"):
+            templates[name] = template_of(facts)
+    return templates
+
+
 def compare_prompt(name: str, conversation: Conversation, image: ImageRef) -> None:
     """Print how the prompt for "What is it?" about an image differs from that of the model's documentation."""
     question = Message("user", (ImagePart(image), TextPart("What is it?")))
@@ -348,6 +361,8 @@ def ask_mixed(name: str, shapes: str = "ordinary", template: str | None = None) 
 
     findings = Findings(model.fingerprint()["scoring"])
     for request, response in zip(scored, model.loglikelihood(scored, drawn), strict=True):
+        if _is_refused(findings, request, response):
+            continue
         prompt = conversation.write_scored(request.messages)
         images = _opened(prompt, drawn)
 
@@ -356,22 +371,26 @@ def ask_mixed(name: str, shapes: str = "ordinary", template: str | None = None) 
         ) -> list[float]:
             return [witness.score(prompt.text, prompt.joined(option), images) for option in OPTIONS]
 
-        sums = _witnessed(findings, request, response, witnessed_scores)
+        sums = _witnessed(findings, request, witnessed_scores)
         if sums is not None:
             _compare_scores(findings, request, response, sums)
     for request, response in zip(written, model.generate(written, drawn), strict=True):
+        if _is_refused(findings, request, response):
+            continue
         prompt = conversation.write(request.messages)
         images = _opened(prompt, drawn)
 
         def witnessed_reply(prompt: ChatPrompt = prompt, images: list[Any] = images) -> str:
             return witness.reply(prompt.text, images)
 
-        reply = _witnessed(findings, request, response, witnessed_reply)
+        reply = _witnessed(findings, request, witnessed_reply)
         if reply is not None:
             findings.replies += 1
-            findings.equal_replies += reply == response.text
-            if reply != response.text:
-                print(f"    {request.sample_id}: {reply!r} / {response.text!r}", file=sys.stderr)
+            # A template that opens a thought leaves the whole of a short reply inside it.
+            said = response.text or response.reasoning
+            findings.equal_replies += reply == said
+            if reply != said:
+                print(f"    {request.sample_id}: {reply!r} / {said!r}", file=sys.stderr)
     findings.notes = model.findings()
     return findings
 
@@ -380,14 +399,17 @@ def _opened(prompt: ChatPrompt, drawn: Drawn) -> list[Any]:
     return [Image.open(io.BytesIO(drawn.read(image))) for image in prompt.images]
 
 
-def _witnessed(
-    findings: Findings, request: Request, response: Response, ask: Callable[[], T]
-) -> T | None:
-    """Return what the witness says of a request; None, counted, if Snellen refuses it or the witness fails."""
-    if response.error is not None:
-        findings.refused += 1
-        print(f"    {request.sample_id}: refused: {response.error.detail:.150}", file=sys.stderr)
-        return None
+def _is_refused(findings: Findings, request: Request, response: Response) -> bool:
+    """Return whether Snellen refuses a request; if so, count and print it."""
+    if response.error is None:
+        return False
+    findings.refused += 1
+    print(f"    {request.sample_id}: refused: {response.error.detail:.150}", file=sys.stderr)
+    return True
+
+
+def _witnessed(findings: Findings, request: Request, ask: Callable[[], T]) -> T | None:
+    """Return what the witness says of a request; None, counted, if the witness fails."""
     try:
         return ask()
     except REFUSALS as error:
@@ -413,9 +435,12 @@ def main() -> None:
     )
     parser.add_argument("names", nargs="*", metavar="model_type")
     parser.add_argument("--shapes", choices=SHAPES, default="ordinary")
+    parser.add_argument("--corpus", action="store_true")
     parser.add_argument("--templates", type=Path, metavar="FOLDER")
     given = parser.parse_args()
     templates = templates_in(given.templates) if given.templates else {}
+    if given.corpus:
+        templates = templates_of_corpus()
     names = given.names or list(templates) or REGISTERED
     torch.set_num_threads(1)
     logging.getLogger("snellen").setLevel(logging.ERROR)

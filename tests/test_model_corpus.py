@@ -6,9 +6,6 @@ of a template in its style; `bench/mixed_windows.py --templates` asks with the r
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +13,7 @@ import pytest
 pytest.importorskip("torch", reason="waits for torch")
 pytest.importorskip("transformers", reason="waits for transformers")
 
+from model_corpus import CORPUS, template_of
 from snellen.models.hf.conversation import Conversation
 from snellen.models.hf.encode import Encoder
 from snellen.models.hf.load import without_warnings
@@ -23,60 +21,10 @@ from snellen.records import ImagePart, ImageRef, Message, TextPart
 from tiny_archs import Pictures
 from tiny_registered import CannotBuildError, make_processor
 
-CORPUS: dict[str, dict[str, Any]] = tomllib.loads(
-    Path(__file__).with_name("model_corpus.toml").read_text(encoding="utf-8")
-)
 WITH_PROMPT = [name for name, facts in CORPUS.items() if "prompt" in facts]
 WITH_TEMPLATE = [name for name in WITH_PROMPT if not CORPUS[name].get("formats")]
 WITH_SYSTEM = [name for name in WITH_TEMPLATE if "system" in CORPUS[name]]
 COUNTED = [(name, size) for name, facts in CORPUS.items() for size in facts.get("counts", {})]
-
-
-def quoted(text: str) -> str:
-    """A text as a literal of Jinja."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
-    return "{{ '" + escaped + "' }}"
-
-
-def template_of(facts: Mapping[str, Any]) -> str:
-    """A chat template that writes what the facts say."""
-    user_opening, user_closing = map(quoted, facts["user"])
-    reply_opening, reply_closing = map(quoted, facts["assistant"])
-    images = (
-        "{% for part in message['content'] if part['type'] == 'image' %}"
-        + quoted(facts["image"])
-        + "{% endfor %}"
-    )
-    texts = (
-        "{% for part in message['content'] if part['type'] == 'text' %}"
-        "{{ part['text'] }}{% endfor %}"
-    )
-    system = "{{ raise_exception('no system turn') }}"
-    if isinstance(facts.get("system"), list):
-        system_opening, system_closing = map(quoted, facts["system"])
-        system = system_opening + texts + system_closing
-    user = user_opening + images + texts + user_closing
-    if facts.get("image_before_turn"):
-        user = images + user_opening + texts + user_closing
-    default_system = quoted(facts.get("default_system", ""))
-    return (
-        quoted(facts.get("begins", ""))
-        + "{% if messages[0]['role'] != 'system' %}"
-        + default_system
-        + "{% endif %}"
-        + "{% for message in messages %}"
-        + "{% if message['role'] == 'system' %}"
-        + system
-        + "{% elif message['role'] == 'user' %}"
-        + user
-        + "{% else %}"
-        + reply_opening
-        + texts
-        + reply_closing
-        + "{% endif %}{% endfor %}{% if add_generation_prompt %}"
-        + quoted(facts["generation"])
-        + "{% endif %}"
-    )
 
 
 def processor_of(name: str) -> Any:
