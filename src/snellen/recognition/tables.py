@@ -233,19 +233,13 @@ def table_roles(
     _check_declared(path, profiles, declared, answer_is)
     if not profiles:
         return TableRoles("", {}, faults=tuple(row.fault for row in rows() if row.fault)[:1])
-    messages = declared.get(MESSAGES) or [
-        name for name, profile in profiles.items() if profile.messages > 0.5
-    ]
-    if (
-        messages
-        and not as_annotations
-        and "question" not in profiles
-        and "question" not in declared
-    ):
+    talks = [name for name, profile in profiles.items() if profile.messages > 0.5]
+    messages = declared.get(MESSAGES) or talks
+    has_questions = "question" in profiles or "question" in declared
+    if messages and not as_annotations and not has_questions:
         return _conversations(rows, profiles, messages, declared)
-    return _Assignment(path, rows, profiles, declared, cast(AnswerForm, answer_is)).roles(
-        as_annotations=as_annotations
-    )
+    assignment = _Assignment(path, rows, profiles, declared, cast(AnswerForm, answer_is))
+    return assignment.roles(as_annotations=as_annotations)
 
 
 def _check_declared(
@@ -417,23 +411,15 @@ class _Assignment:
         If the table has no questions, or if the user asks for it, its columns are read as
         annotations instead: facts about images, from which questions can be made.
         """
-        profiles = self._profiles
-        free = {name: profile for name, profile in profiles.items() if not is_tag(name)}
+        free = {name: profile for name, profile in self._profiles.items() if not is_tag(name)}
         self._settle("image", self._pictures(self._still_free(free)))
-        if "options" not in self._given:
-            self._settle("distractors", (distractor_columns(free, self._taken), None))
-        has_distractors = bool(self._roles.get("distractors"))
-        self._settle(
-            "options", ((), None) if has_distractors else option_columns(free, self._taken)
-        )
-        self._settle(
-            "question", question_column(free, self._taken, has_options=bool(self._roles["options"]))
-        )
-        has_named_options = self._roles["options"] and not self._are_options_unnamed
+        self._settle_question(free)
+        has_named_options = bool(self._roles["options"]) and not self._are_options_unnamed
         is_question_doubted = any(doubt.role == "question" for doubt in self._doubts)
-        asks = self._roles["question"] or has_named_options or is_question_doubted
+        asks = bool(self._roles["question"]) or has_named_options or is_question_doubted
         if as_annotations or not asks or self._given.keys() & set(OF_ANNOTATIONS):
             return self._annotations(free, with_questions=as_annotations)
+
         self._settle("id", (id_column(free, self._taken), None))
         # A context in another object than the question is a fact about the row.
         question_objects = {"", *(name.rpartition(".")[0] for name in self._roles["question"])}
@@ -442,23 +428,48 @@ class _Assignment:
             for name, profile in free.items()
             if name.rpartition(".")[0] in question_objects
         }
-        for role, columns in (("context", near_question), ("group", free), ("relevance", free)):
-            self._settle(role, (one_by_name(role, columns, self._taken), None))
+        self._settle("context", (one_by_name("context", near_question, self._taken), None))
+        for role in ("group", "relevance"):
+            self._settle(role, (one_by_name(role, free, self._taken), None))
         rows, form = self._answers(free)
-        tags = [name for name in profiles if name.startswith(TAG)]
+
+        tags = [*self._roles.get("tag", ())]
+        tags += [name for name in self._profiles if name.startswith(TAG)]
         if "tag" not in self._given:
             tags += usual_tags(self._still_free(free))
-        self._roles["tag"] = tuple(dict.fromkeys((*self._roles.get("tag", ()), *tags)))
+        self._roles["tag"] = tuple(dict.fromkeys(tags))
         roles = _filled(self._roles)
         self._check_names([name for name in free if name not in self._taken])
-        repeated = [name for names in roles.values() for name in names if f"{name} (2)" in free]
-        self._faults += [
-            f"{self._path}: the column {name!r} appears twice; rename one of them"
-            for name in repeated
-        ]
+        self._check_repeated(roles, free)
         return TableRoles(
-            "questions", roles, form, tuple(self._doubts), tuple(self._faults), rows, profiles
+            "questions",
+            roles,
+            form,
+            tuple(self._doubts),
+            tuple(self._faults),
+            rows,
+            self._profiles,
         )
+
+    def _settle_question(self, free: Mapping[str, ColumnProfile]) -> None:
+        """Assign the columns of wrong options, or else of all options, and of questions."""
+        if "options" not in self._given:
+            self._settle("distractors", (distractor_columns(free, self._taken), None))
+        if self._roles.get("distractors"):
+            self._settle("options", ((), None))
+        else:
+            self._settle("options", option_columns(free, self._taken))
+        has_options = bool(self._roles["options"])
+        self._settle("question", question_column(free, self._taken, has_options=has_options))
+
+    def _check_repeated(self, roles: Roles, free: Mapping[str, ColumnProfile]) -> None:
+        """Note a fault for each column with a role whose name appears twice in the header."""
+        for names in roles.values():
+            for name in names:
+                if f"{name} (2)" in free:
+                    self._faults.append(
+                        f"{self._path}: the column {name!r} appears twice; rename one of them"
+                    )
 
     def prediction_roles(self, *, is_gold_known: bool) -> TableRoles:
         """Return the roles of a table of predictions; see the function `prediction_roles`.
@@ -1138,54 +1149,57 @@ class _Assignment:
             free: Columns that are not tags.
             with_questions: Whether questions, and entries of forms, may be annotations.
         """
-        question_columns = tuple(
-            name for name in self._roles.get("question", ()) if _asks(free.get(name))
-        )
+        questions = [name for name in self._roles.get("question", ()) if _asks(free.get(name))]
         for role in ("options", "question", "distractors"):
             self._roles.pop(role, None)
         self._doubts = [doubt for doubt in self._doubts if doubt.role == "image"]
+
         rows = max(profile.filled for profile in free.values())
         often_filled = {
             name: profile for name, profile in free.items() if profile.filled >= RARE_SHARE * rows
         }
-        remaining = self._still_free(often_filled)
-        if with_questions and question_columns and "questions" not in self._given:
-            self._roles["questions"] = question_columns
-            remaining.pop(question_columns[0])
-            self._settle(
-                "answer",
-                self._open_answer(free, [name for name in remaining if remaining[name].is_scalar]),
-            )
-            remaining = self._still_free(remaining)
-        self._settle("box", (box_columns(remaining), None))
-        remaining = self._still_free(remaining)
-        for role, fits in _FITTING_ANNOTATIONS.items():
-            scores = {
-                name: score
-                for name, profile in remaining.items()
-                if fits(profile) and (score := name_score(role, name)) > PARTLY
-            }
-            if scores and role not in self._roles:
-                self._roles[role] = (max(scores, key=lambda name: scores[name]),)
-                remaining.pop(self._roles[role][0])
+        if with_questions and questions and "questions" not in self._given:
+            self._roles["questions"] = tuple(questions)
+            remaining = self._still_free(often_filled)
+            scalars = [name for name, profile in remaining.items() if profile.is_scalar]
+            self._settle("answer", self._open_answer(free, scalars))
+        self._settle("box", (box_columns(self._still_free(often_filled)), None))
+        self._settle_fitting_annotations(self._still_free(often_filled))
         if not self._roles.get("questions"):
             is_described = any(self._roles.get(role) for role in OF_ANNOTATIONS if role != "box")
+            remaining = self._still_free(often_filled)
             self._settle("label", label_column(remaining, only_sure=is_described))
-            remaining = self._still_free(remaining)
-        # Further captions, such as `caption_2`.
-        further_captions = [
-            name for name in remaining if name_score("caption", name) and remaining[name].words > 2
-        ]
-        self._roles["caption"] = (*self._roles.get("caption", ()), *further_captions)
-        self._settle("id", (id_column(remaining, ()), None))
-        remaining = self._still_free(remaining)
-        self._settle_entries(remaining, with_questions=with_questions)
+        self._settle_further_captions(self._still_free(often_filled))
+        self._settle("id", (id_column(self._still_free(often_filled), ()), None))
+        self._settle_entries(self._still_free(often_filled), with_questions=with_questions)
+
         roles = _filled(self._roles)
         kind = "annotations" if roles.keys() & set(OF_ANNOTATIONS) else ""
         count = sum(1 for _ in self._rows())
         return TableRoles(
             kind, roles, doubts=tuple(self._doubts), rows=count, profiles=self._profiles
         )
+
+    def _settle_fitting_annotations(self, remaining: Mapping[str, ColumnProfile]) -> None:
+        """Assign each role of annotations to the free column with the surest name whose cells may hold it."""
+        for role, fits in _FITTING_ANNOTATIONS.items():
+            if role in self._roles:
+                continue
+            scores: dict[str, float] = {}
+            for name, profile in self._still_free(remaining).items():
+                score = name_score(role, name)
+                if score > PARTLY and fits(profile):
+                    scores[name] = score
+            if scores:
+                self._roles[role] = (max(scores, key=lambda name: scores[name]),)
+
+    def _settle_further_captions(self, remaining: Mapping[str, ColumnProfile]) -> None:
+        """Add further columns of captions, such as `caption_2`."""
+        captions = [*self._roles.get("caption", ())]
+        for name, profile in remaining.items():
+            if name_score("caption", name) and profile.words > 2:
+                captions.append(name)
+        self._roles["caption"] = tuple(captions)
 
     def _settle_entries(
         self, remaining: Mapping[str, ColumnProfile], *, with_questions: bool
