@@ -206,7 +206,7 @@ def test_balanced_questions_have_no_weakness_and_their_parts_add_up() -> None:
         ),
         (
             [BalanceItem(i.index, i.leaf, i.count, i.gold, "one") for i in items(80)],
-            "images in both splits: 1; whoever trains on dev has seen them",
+            "images in both splits: 1; a model trained on dev has seen them",
         ),
     ],
 )

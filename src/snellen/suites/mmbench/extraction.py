@@ -46,7 +46,7 @@ def mmbench_step1(reply: str, options: Sequence[str], labels: Sequence[str]) -> 
             continue
         for index, label in enumerate(labels[: len(options)]):
             if word in (label, f"{label}.", f"({label})", f"{label},", f"({label})."):
-                return _letter(index)
+                return _choice_by_label(index)
     return no_choice("no match" if words else "empty")
 
 
@@ -64,10 +64,13 @@ _TOOLKIT_LAST_RESORT = re.compile(r"answer is\s*\**\s*([A-D])", re.IGNORECASE)
 def mmbench_toolkit(
     reply: str, options: Sequence[str], labels: Sequence[str], date: ToolkitDate = "2024-01"
 ) -> ExtractedChoice:
-    """Read a reply as MMBench's toolkit did at a date.
+    """Read a reply as MMBench's toolkit (VLMEvalKit) did at a date.
 
-    A single option label as a word of its own is read first, else a single option text that the reply contains. The
-    toolkit's guard "A is an article" is off, as it was unless verbose logging was on.
+    If exactly one label of the options is a word of the reply, it is the choice; from 2025-08 on only if it is one of the
+    last four words. Otherwise, if the reply contains the text of exactly one option, that is the choice; from 2025-08 on
+    only if the reply has at most twice as many characters as all options together. In 2026-06, a phrase such as "answer
+    is B" is tried between the two. The toolkit's rule that "A" may be an article is not applied, because the toolkit
+    applied it only with verbose logging.
 
     Args:
         reply: The model's reply.
@@ -81,11 +84,12 @@ def mmbench_toolkit(
     shown_labels = list(labels[: len(options)])
     named = [index for index, label in enumerate(shown_labels) if label in words]
     if len(named) == 1:
-        first_position = words.index(shown_labels[named[0]])
+        [index] = named
+        first_position = words.index(shown_labels[index])
         is_near_end = first_position >= len(words) - 4
         if is_near_end or date == "2024-01":
-            return _letter(named[0])
-    elif not named and "Z" in words:
+            return _choice_by_label(index)
+    elif not named and "Z" in words:  # the toolkit's label for "none of the options"
         return no_choice("no match")
 
     if date == "2026-06" and not named:
@@ -93,9 +97,9 @@ def mmbench_toolkit(
         if last_resort:
             label = last_resort[1].upper()
             if label in shown_labels:
-                return _letter(shown_labels.index(label))
-    n_option_characters = sum(len(option) for option in options)
-    if date != "2024-01" and len(reply) > 2 * n_option_characters:
+                return _choice_by_label(shown_labels.index(label))
+    option_characters = sum(len(option) for option in options)
+    if date != "2024-01" and len(reply) > 2 * option_characters:
         return no_choice("no match")
 
     lower_reply = reply.lower()
@@ -107,8 +111,8 @@ def mmbench_toolkit(
     return no_choice("no match" if words else "empty")
 
 
-def _letter(place: int) -> ExtractedChoice:
-    return ExtractedChoice(place, "label", "certain", follows_format=True)
+def _choice_by_label(index: int) -> ExtractedChoice:
+    return ExtractedChoice(index, "label", "certain", follows_format=True)
 
 
 STEP_1 = NamedExtractor("mmbench-step1", published_rule(mmbench_step1), labels_alone)

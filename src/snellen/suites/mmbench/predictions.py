@@ -26,9 +26,9 @@ from snellen.suites.mmbench.survey import FORM_COLUMNS, L2_COLUMNS, base_index, 
 
 
 def _fault(path: Path, benchmark: str) -> str:
-    """Return why a file is not a table whose rotations are CircularEval; empty if it is one.
+    """Return why a file is not a table of CircularEval, which repeats questions with rotated options; "" if it is one.
 
-    A table without rotations is read like any other, unless it is joined to a table of MMBench's form.
+    A table without repeated questions is read by another reader, unless it is joined to a table of MMBench's form.
 
     Args:
         path: The file of predictions.
@@ -59,7 +59,7 @@ def _fault(path: Path, benchmark: str) -> str:
         is_rotation = base != index and questions.get(base) == question
         if is_rotation and question:
             return ""
-    return "it shows no question again with its options turned"
+    return "no row repeats a question with its options in another order"
 
 
 def _is_table(answers: str) -> bool:
@@ -104,7 +104,8 @@ def _own_questions(path: Path, folder: Path) -> Benchmark:
     has_answers = False
     for column in cells.columns:
         name = column.strip()
-        if name.lower() == "image" or name not in (*LETTERS, *FORM_COLUMNS, *L2_COLUMNS):
+        is_of_form = name in (*LETTERS, *FORM_COLUMNS, *L2_COLUMNS)
+        if not is_of_form or name.lower() == "image":
             continue
         columns.append(column)
         has_answers = has_answers or name.lower() == "answer"
@@ -122,6 +123,7 @@ def _own_questions(path: Path, folder: Path) -> Benchmark:
 
 
 def _built(table: Path, title: str, folder: Path, *, lenient: bool) -> Benchmark:
+    """Build a benchmark from a table of MMBench's form without reading its images, in the subfolder `benchmark`."""
     params = {
         "files": [table.name],
         "reads_images": False,

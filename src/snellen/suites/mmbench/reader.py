@@ -49,9 +49,20 @@ from snellen.suites.mmbench.survey import (
 )
 from snellen.suites.mmbench.taxonomy import PublishedSplit, Taxonomy
 
-OWN = frozenset({"id", "context", "group", "options", "relevance"})
+COLUMNS_OF_ORDINARY_TABLES = frozenset({"id", "context", "group", "options", "relevance"})
 """Columns of ordinary tables (Snellen's own format) that MMBench's format does not have."""
-KNOWN = frozenset({"question", "index", "hint", "image", "image_path", "answer", *OWN, *LETTERS})
+COLUMNS_WITH_USE_IN_ORDINARY_TABLES = frozenset(
+    {
+        "question",
+        "index",
+        "hint",
+        "image",
+        "image_path",
+        "answer",
+        *COLUMNS_OF_ORDINARY_TABLES,
+        *LETTERS,
+    }
+)
 """Columns of ordinary tables (Snellen's own format)."""
 MAX_FAULTS = 10
 """The greatest number of wrong rows that an error message lists, as in any build."""
@@ -89,26 +100,34 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
         DataError: Rows are wrong. The message has up to ten of them, each with file and line.
     """
     chosen = read_params(params, Params)
-    path = folder if folder and folder.is_file() else locate_file(folder, *chosen.files)
+    if folder and folder.is_file():
+        path = folder
+    else:
+        path = locate_file(folder, *chosen.files)
     if path.suffix.lower() not in TABLES:
         raise DataError(f"{path}: a file of MMBench's form ends with {' or '.join(TABLES)}")
     with open_text(path) as file:
-        table, faults = DelimitedTable(file, path), Faults()
-        strange = check_header(table, pictures=chosen.reads_images)
+        table = DelimitedTable(file, path)
+        faults = Faults()
+        ignored_columns = check_header(table, pictures=chosen.reads_images)
         entries = survey(table, faults, pictures=chosen.reads_images, repeated=chosen.as_published)
-        groups = assemble_groups(entries, "g_index" in table.header, path, faults)
+        is_grouped = "g_index" in table.header
+        groups = assemble_groups(entries, is_grouped, path, faults)
         if chosen.answers:
             groups = add_answers(Path(chosen.answers), groups)
         if not chosen.lenient:
-            for index, text in () if chosen.as_published else incomplete_groups(groups, path):
-                faults.add(index, "incomplete", text)
+            if not chosen.as_published:
+                for index, text in incomplete_groups(groups, path):
+                    faults.add(index, "incomplete", text)
             faults.refuse(MAX_FAULTS)
-        abilities = _abilities_beside(path)
-        notes = _file_notes(table, len(entries), groups, strange, abilities, chosen.published)
+        abilities = _abilities_for(path)
+        notes = _file_notes(
+            table, len(entries), groups, ignored_columns, abilities, chosen.published
+        )
         yield from _drafts_with_images(table, groups, abilities, chosen, notes, faults)
 
 
-def _abilities_beside(path: Path) -> Taxonomy:
+def _abilities_for(path: Path) -> Taxonomy:
     """Return the abilities by which questions are sorted, such as `ocr` under "fine-grained perception".
 
     They are those that come with Snellen. If there is a file of abilities next to the table, its entries are added,
@@ -127,11 +146,12 @@ def _drafts_with_images(
     notes: list[str],
     faults: Faults,
 ) -> Iterator[Draft]:
-    """Yield the drafts in the order of the file. The images of a question are read only when its turn comes, to save
-    memory.
+    """Yield a draft for each question in the order of the file, and read its images only then, to save memory.
 
-    The notes about the file are attached to the last draft, because only then it is known which questions were left
-    out. So each draft is held back until the next one is ready.
+    The notes about the file are attached to the last draft, because they include the questions that were left out, and
+    these are complete only at the end. So each draft is held back until the next one is ready. If an image cannot be read
+    and the file is not read leniently, no further draft is yielded; the other images are still read, so that the error
+    message at the end names all faults.
 
     Args:
         table: The file.
@@ -146,7 +166,7 @@ def _drafts_with_images(
     """
     folder = table.path.parent / chosen.images
     pending: Draft | None = None  # held back, because the last draft carries the notes
-    unreadable: list[str] = []
+    image_faults: list[str] = []
     for question in groups:
         where = row_location(table.path, question.base)
         try:
@@ -157,15 +177,15 @@ def _drafts_with_images(
                 check_images(images, where)
         except DataError as error:
             faults.add(question.base.index, "an image that cannot be read", str(error))
-            unreadable.append(str(error))
+            image_faults.append(str(error))
             continue
-        if pending and (chosen.lenient or not unreadable):
+        if pending and (chosen.lenient or not image_faults):
             yield pending
         pending = replace(_question_draft(question, where, abilities), images=images)
         if not chosen.reads_images:
             pending = replace(pending, group=question.picture.picture)
-    if unreadable and not chosen.lenient:
-        raise DataError("\n".join(unreadable[:MAX_FAULTS]))
+    if image_faults and not chosen.lenient:
+        raise DataError("\n".join(image_faults[:MAX_FAULTS]))
     if pending is None:
         faults.refuse(MAX_FAULTS)
         return
@@ -210,7 +230,7 @@ def _file_notes(
     table: DelimitedTable,
     rows: int,
     groups: Sequence[CircularGroup],
-    strange: list[str],
+    ignored_columns: list[str],
     abilities: Taxonomy,
     published: PublishedSplit,
 ) -> list[str]:
@@ -222,7 +242,7 @@ def _file_notes(
         table: The file.
         rows: The number of its rows.
         groups: Its questions, each with the rows that show it.
-        strange: Columns that are ignored, because MMBench's format has none with these names.
+        ignored_columns: Columns that are ignored, because MMBench's format has none with these names.
         abilities: The known abilities.
         published: The published split that the file should be, whose counts of questions by ability are compared;
             empty for none.
@@ -250,9 +270,9 @@ def _file_notes(
     if ability_counts:
         notes.append(f"abilities: {', '.join(ability_counts)}")
     if path.with_name(taxonomy.TAXONOMY_FILE).is_file():
-        notes.append(f"abilities as {taxonomy.TAXONOMY_FILE} beside it says")
-    if strange:
-        columns = ", ".join(repr(column) for column in strange)
+        notes.append(f"abilities from the {taxonomy.TAXONOMY_FILE} next to it")
+    if ignored_columns:
+        columns = ", ".join(repr(column) for column in ignored_columns)
         notes.append(f"{columns} left out: such columns mean nothing here")
 
     if states["incomplete"]:
@@ -311,22 +331,28 @@ def recognises(path: Path) -> bool:
     with open_text(path) as file:
         table = DelimitedTable(file, path)
         header = set(table.header)
-        if any(name in OWN or name.startswith((TAG, ANSWER_TAG)) for name in header):
-            return False
-        if "g_index" in header or ("index" in header and not header.isdisjoint(L2_COLUMNS)):
+        for name in header:
+            is_tag = name.startswith((TAG, ANSWER_TAG))
+            if is_tag or name in COLUMNS_OF_ORDINARY_TABLES:
+                return False
+        has_l2_column = any(name in header for name in L2_COLUMNS)
+        if "g_index" in header or ("index" in header and has_l2_column):
             return True
         if not has_form(header):
             return False
-        if "answer" not in header and any(
-            name_score("answer", name) > PARTLY for name in header - {*FORM_COLUMNS}
-        ):
-            return False
-        first = next(iter(table), None)
-        if first is not None and "index" not in first.cells:
+        if "answer" not in header:
+            for name in header - {*FORM_COLUMNS}:
+                looks_like_answer = name_score("answer", name) > PARTLY
+                if looks_like_answer:
+                    return False
+        first_row = next(iter(table), None)
+        if first_row is not None and "index" not in first_row.cells:
             return False
         if "image_path" not in header and _names_only_files(table):
             return _refers_to_rows(table)
-        return not header.isdisjoint({*FORM_COLUMNS} - KNOWN) or _refers_to_rows(table)
+        columns_of_mmbench_alone = {*FORM_COLUMNS} - COLUMNS_WITH_USE_IN_ORDINARY_TABLES
+        has_column_of_mmbench = not header.isdisjoint(columns_of_mmbench_alone)
+        return has_column_of_mmbench or _refers_to_rows(table)
 
 
 def _names_only_files(table: DelimitedTable) -> bool:
@@ -646,17 +672,26 @@ def _merge_copies(
 ) -> CircularGroup:
     """Return one question from its base row and the rows that repeat it with the options in another order.
 
-    Raises RowError, with file and line, if the rows do not fit together: for example with another text or image,
-    with the same order twice, or with answers that are different options.
+    Args:
+        base: The base row, whose order of the options is that of the question.
+        rows: All rows of the question, including the base row.
+        entries: All rows of the file by index, in which the row with the image is found.
+        path: The file, for messages.
+
+    Raises:
+        RowError: The rows do not fit together: for example, their texts or images differ, two rows show the options in
+            the same order, or their answers are different options.
     """
     picture = _image_row(base, entries, path)
     row_by_order: dict[Order, SurveyedRow] = {}
     row_by_gold: dict[int | None, SurveyedRow] = {}
+    """The first row with each correct option, by the option's index in the base row."""
     base_first = sorted(rows, key=lambda row: row is not base)
     for row in base_first:
         for name in SHARED_COLUMNS:
             if getattr(row, name) != getattr(base, name):
-                raise _difference_error(row, base, "l2-category" if name == "l2" else name, path)
+                column = "l2-category" if name == "l2" else name
+                raise _difference_error(row, base, column, path)
         if row is not base and _image_row(row, entries, path).picture != picture.picture:
             raise _difference_error(row, base, "image", path)
         if sorted(row.options) != sorted(base.options):
@@ -748,7 +783,8 @@ def _rotation_state(question: CircularGroup, grouped: bool) -> GroupState:
     """
     count = len(question.base.options)
     orders = {row.order for row in question.rows}
-    if orders >= cyclic_orders(count, first=count):
+    all_rotations = cyclic_orders(count, first=count)
+    if all_rotations <= orders:
         return ""
     for first in range(count - 1, 1, -1):
         if orders == cyclic_orders(count, first):
@@ -779,13 +815,9 @@ def count_repeated(questions: Sequence[CircularGroup]) -> int:
 
     Of three equal questions, two count.
     """
-    counts = Counter(
-        (
-            question.base.question,
-            question.base.hint,
-            question.picture.picture,
-            tuple(sorted(question.base.options)),
-        )
-        for question in questions
-    )
-    return sum(count - 1 for count in counts.values())
+    contents = set()
+    for question in questions:
+        base = question.base
+        options = tuple(sorted(base.options))
+        contents.add((base.question, base.hint, question.picture.picture, options))
+    return len(questions) - len(contents)

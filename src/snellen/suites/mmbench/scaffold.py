@@ -84,9 +84,9 @@ class LeafBalance(Struct, frozen=True):
 
 
 def choose_dev(items: Sequence[BalanceItem], name: str) -> frozenset[str]:
-    """Draw the questions of the dev split at random: 40% of all, and of each ability within one question.
+    """Draw the questions of the dev split at random: 40% of all, and 40% of each ability, rounded up or down.
 
-    An ability with two questions or more has some in both splits.
+    An ability with two questions or more has at least one in each split.
 
     Args:
         items: All questions.
@@ -100,11 +100,11 @@ def choose_dev(items: Sequence[BalanceItem], name: str) -> frozenset[str]:
     counts = {leaf: math.floor(quota) for leaf, quota in quotas.items()}
 
     # The largest remainder method: abilities whose quota was rounded down most get one question more.
-    def rounding(leaf: Leaf) -> tuple[float, Leaf]:
+    def most_rounded_down_first(leaf: Leaf) -> tuple[float, Leaf]:
         return counts[leaf] - quotas[leaf], leaf
 
-    n_missing = round(DEV_SHARE * len(items)) - sum(counts.values())
-    for leaf in sorted(by_leaf, key=rounding)[:n_missing]:
+    missing_count = round(DEV_SHARE * len(items)) - sum(counts.values())
+    for leaf in sorted(by_leaf, key=most_rounded_down_first)[:missing_count]:
         counts[leaf] += 1
 
     chosen: list[str] = []
@@ -186,7 +186,7 @@ def balance_warnings(items: Sequence[BalanceItem], dev: frozenset[str]) -> list[
     shared = dev_images & test_images
     if shared:
         warnings.append(
-            f"images in both splits: {len(shared)}; whoever trains on dev has seen them"
+            f"images in both splits: {len(shared)}; a model trained on dev has seen them"
         )
     return warnings
 
@@ -406,10 +406,12 @@ def _question(row: DelimitedRow, number: int, images: Path) -> NewQuestion:
 
 
 def _l2_of_row(cells: dict[str, str]) -> str:
-    """Return the L-2 ability (second level) of a row: the one that it states, else the published one of its category.
+    """Return the L-2 ability (second level) of a row: the one that it states, or the published one of its category.
+
+    Only the first of the columns for it that the row has is read.
 
     Returns:
-        The name, or "" if the category is not a published ability.
+        The name, or "" if the row does not state it and the category is not a published ability.
     """
     for column in L2_COLUMNS:
         if column in cells:

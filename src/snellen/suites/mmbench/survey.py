@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -123,7 +123,7 @@ def has_form(header: Collection[str]) -> bool:
 
 
 def check_header(table: DelimitedTable, *, pictures: bool = True) -> list[str]:
-    """Return the names of columns that MMBench's format does not have. They are ignored, and the user is told.
+    """Return the names of columns that MMBench's format does not have, which are ignored and named in a note.
 
     Args:
         table: The table.
@@ -140,10 +140,10 @@ def check_header(table: DelimitedTable, *, pictures: bool = True) -> list[str]:
             raise DataError(
                 f"{where}: the column {name!r} is missing; there are {', '.join(table.header) or 'none'}"
             )
-    strange = unknown_columns(table.header, columns, where)
+    ignored_columns = unknown_columns(table.header, columns, where)
     if pictures and not has_form(table.header):
         raise DataError(f"{where}: there is neither a column 'image' nor 'image_path'")
-    return strange
+    return ignored_columns
 
 
 def survey(
@@ -212,6 +212,14 @@ def base_index(index: str, g_index: str, grouped: bool) -> str:
     return index
 
 
+def _first_cell(cells: Mapping[str, str], columns: Sequence[str]) -> str:
+    """Return the cell of the first of these columns that a row has; "" if it has none of them."""
+    for column in columns:
+        if column in cells:
+            return cells[column]
+    return ""
+
+
 def _surveyed_row(row: DelimitedRow, index: str, repeated: bool) -> SurveyedRow:
     """Return the content of a row, with a digest in place of its image, which may be large.
 
@@ -234,7 +242,7 @@ def _surveyed_row(row: DelimitedRow, index: str, repeated: bool) -> SurveyedRow:
         gold=parse_answer(cells.get("answer", ""), len(options)),
         hint=cells.get("hint", ""),
         category=cells.get("category", ""),
-        l2=next((cells[name] for name in L2_COLUMNS if name in cells), ""),
+        l2=_first_cell(cells, L2_COLUMNS),
         split=cells.get("split", ""),
         source=cells.get("source", ""),
         comment=cells.get("comment", ""),
@@ -254,7 +262,7 @@ def parse_options(cells: dict[str, str], *, repeated: bool = False) -> tuple[str
         RowError: An option before a filled one is empty, an option has only blanks, there are fewer than two, or
             two of them are equal.
     """
-    letters = [letter for letter in LETTERS if letter in cells]
+    letters = [letter for letter in LETTERS if letter in cells]  # of the options that are not empty
     if letters != list(LETTERS[: len(letters)]):
         raise RowError(
             "a hole in the options",
@@ -271,9 +279,9 @@ def parse_options(cells: dict[str, str], *, repeated: bool = False) -> tuple[str
             raise RowError("a blank option", f"option {letter} is blank")
     trimmed = [option.strip() for option in options]
     if len(set(trimmed)) < len(trimmed) and not repeated:
-        twice = next(option for option in trimmed if trimmed.count(option) > 1)
+        first_repeated = next(option for option in trimmed if trimmed.count(option) > 1)
         raise RowError(
-            "an option twice", f"the option {twice!r} appears twice; options must differ"
+            "an option twice", f"the option {first_repeated!r} appears twice; options must differ"
         )
     return options
 

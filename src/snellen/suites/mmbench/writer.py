@@ -101,8 +101,9 @@ def _question_rows(
     The questions are in the order of the file that the benchmark was built from. If some of them do not come from a
     file, they are in the order of the benchmark.
     """
-    ids = origins if origins.keys() == samples.keys() else samples
-    in_order = [samples[sample_id] for sample_id in ids]
+    all_come_from_file = origins.keys() == samples.keys()
+    ordered_ids = origins if all_come_from_file else samples
+    in_order = [samples[sample_id] for sample_id in ordered_ids]
     origin_rows = {sample_id: origin.rows for sample_id, origin in origins.items()}
     return list(row_refs(in_order, origin_rows, rotated))
 
@@ -119,7 +120,8 @@ def row_refs(
             (1, 2, 0).
         rotated: Whether to yield all rows of a question; otherwise only the first, its base row.
     """
-    index_of_rotation = _index_rule([s.id for s in samples if s.id not in origin_rows])
+    ids_without_rows = [sample.id for sample in samples if sample.id not in origin_rows]
+    index_of_rotation = _index_rule(ids_without_rows)
     for sample in samples:
         rows = origin_rows.get(sample.id)
         if not rows:
@@ -413,7 +415,7 @@ def write_submission(
     use = _use(manifest, benchmark)
     opened = reopen_benchmark(use, folder)
     samples = {sample.id: _checked_submission(sample) for sample in opened.samples()}
-    label = _label(use.protocols or manifest.protocols, protocol, samples.values())
+    label = _written_protocol(use.protocols or manifest.protocols, protocol, samples.values())
     chosen_protocol = parse_protocol(label)
     exchanges = with_conclusions(read_exchanges(folder), [label], {use.name: samples})
     replies, failed = _replies(exchanges, chosen_protocol, use.name, samples)
@@ -421,17 +423,19 @@ def write_submission(
     origins = opened.origins()
     question_rows = _question_rows(samples, origins, rotated=True)
     rows: list[dict[str, str]] = []
-    never: list[str] = []
+    unasked_rows: list[str] = []
     failed_rows: list[str] = []
-    n_empty = 0
+    empty_count = 0
     for sample, row in rows_by_pass(question_rows):
         reply = _reply_of(replies, sample, row)
         if reply is None:
-            has_failed = (sample.id, row.order) in failed
-            (failed_rows if has_failed else never).append(row.index)
+            if (sample.id, row.order) in failed:
+                failed_rows.append(row.index)
+            else:
+                unasked_rows.append(row.index)
             continue
         if not reply:
-            n_empty += 1
+            empty_count += 1
         cells: dict[str, str] = {}
         if sample.id in origins:
             cells.update(origins[sample.id].cells)
@@ -443,9 +447,9 @@ def write_submission(
         benchmark=use.name,
         protocol=label,
         rows=len(rows),
-        never=tuple(never),
+        never=tuple(unasked_rows),
         failed=tuple(failed_rows),
-        empty=n_empty,
+        empty=empty_count,
         stopped_early=declaration_of(chosen_protocol).stops_early,
     )
     if summary.missing and not partial:
@@ -477,7 +481,7 @@ def _use(manifest: RunManifest, name: str) -> BenchmarkUse:
     return manifest.benchmarks[0]
 
 
-def _label(labels: Sequence[str], requested: str, samples: Collection[Sample]) -> str:
+def _written_protocol(labels: Sequence[str], requested: str, samples: Collection[Sample]) -> str:
     """Return the label of the protocol whose replies are written to the file, such as `circular`.
 
     Only protocols with one reply for each row of the file are possible.
