@@ -49,7 +49,7 @@ def class_match(reply: str, references: Sequence[str]) -> float:
 
 
 def vqa_match(reply: str, references: Sequence[str]) -> float:
-    """LVLM-eHub, VQA, and ReForm-Eval, KIE: 1 if any reference stands in the reply between word boundaries.
+    """LVLM-eHub, VQA, and ReForm-Eval, KIE: 1 if the reply contains any reference as whole words.
 
     Otherwise it is 0. Both texts are normalised as VQA's script does. The meaning of the reply is ignored: `Yes,
     there is no doubt` is right for the reference "no", and `none of these` for "0", because the normalisation
@@ -120,11 +120,14 @@ def kie_word_rows(sums: Counts) -> tuple[float | None, ...]:
         if neither has.
     """
     matched, reply_words, gold_words = sums
-    return (
-        2 * matched / (reply_words + gold_words) if reply_words + gold_words else None,
-        matched / reply_words if reply_words else None,
-        matched / gold_words if gold_words else None,
-    )
+
+    def share(count: float, total: float) -> float | None:
+        return count / total if total else None
+
+    f1 = share(2 * matched, reply_words + gold_words)
+    precision = share(matched, reply_words)
+    recall = share(matched, gold_words)
+    return f1, precision, recall
 
 
 def legacy_cider(replies: Sequence[str], references: captions.References) -> captions.CorpusScore:

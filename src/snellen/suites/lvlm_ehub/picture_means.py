@@ -58,9 +58,9 @@ class PictureMean(GroupedMetric, frozen=True, kw_only=True):
     ) -> list[QuestionCounts]:
         """Count each question that was asked by likelihood, once for all its images.
 
-        Which samples show images of one question is told by a tag; the benchmark's declaration names the tag under
-        `images`. The counts of a question are stored with the first of its samples. If a response is missing for
-        one of the images, the question is marked as unscored.
+        Samples that show images of the same question have the same value of a tag, whose name is in the benchmark's
+        declaration under `images`. The counts of a question are stored with the first of its samples. If a response is
+        missing for one of the images, the question is marked as unscored.
 
         Returns:
             The counts of each question; an empty list if the benchmark declares no such tag.
@@ -68,14 +68,16 @@ class PictureMean(GroupedMetric, frozen=True, kw_only=True):
         tag = context.benchmark.groups.get("images")
         if not tag:
             return []
-        by_question: dict[str, list[AskedQuestion]] = defaultdict(list)
+        members_by_question: dict[str, list[AskedQuestion]] = defaultdict(list)
         for question in questions:
             if _is_scored(question):
-                by_question[question.sample.tags.get(tag, question.sample.id)].append(question)
-        return [
-            tally_of(members[0], context.metric, _count_images(self, members))
-            for members in by_question.values()
-        ]
+                name = question.sample.tags.get(tag, question.sample.id)
+                members_by_question[name].append(question)
+        tallies = []
+        for members in members_by_question.values():
+            counts = _count_images(self, members)
+            tallies.append(tally_of(members[0], context.metric, counts))
+        return tallies
 
 
 def _is_scored(question: AskedQuestion) -> bool:
@@ -123,7 +125,8 @@ def _count_images(metric: PictureMean, members: Sequence[AskedQuestion]) -> Coun
             if prediction is None:
                 return why_unanswered(member)
             predictions.append(prediction)
-        if not metric.of_shares and any(map(holds_shares, predictions)):
+        has_shares = any(holds_shares(prediction) for prediction in predictions)
+        if has_shares and not metric.of_shares:
             return Unscored(
                 "metric undefined", "it needs log-likelihoods, not shares (--likelihood-rule mean)"
             )
@@ -172,10 +175,13 @@ def _mean_weights(
     """
     weights_by_image: list[Sequence[float]] = []
     for prediction in predictions:
-        if not prediction.scores or not all(map(math.isfinite, prediction.scores)):
+        if not prediction.scores or not all(math.isfinite(score) for score in prediction.scores):
             return None
         scores = [prediction.scores[option] for option in shown_options]
-        weights_by_image.append(scores if holds_shares(prediction) else metric.weigh(scores))
+        if holds_shares(prediction):
+            weights_by_image.append(scores)
+        else:
+            weights_by_image.append(metric.weigh(scores))
     means: list[float] = []
     for weights_of_option in zip(*weights_by_image, strict=True):
         means.append(math.fsum(weights_of_option) / len(predictions))
@@ -282,12 +288,13 @@ def published_candidates(options: Sequence[str], right: Sequence[int]) -> Sequen
         Indices of options in the order of the published list that contains a correct option. If the options do not
         include a whole published list, all indices in the order of the question.
     """
-    places = {option: place for place, option in enumerate(options)}
-    for candidates in _published_candidates():
-        if places.keys() >= set(candidates) and any(
-            options[place] in candidates for place in right
-        ):
-            return [places[candidate] for candidate in candidates]
+    index_of_option = {option: index for index, option in enumerate(options)}
+    correct_options = [options[index] for index in right]
+    for published_list in _published_candidates():
+        has_whole_list = all(option in index_of_option for option in published_list)
+        has_correct_option = any(option in published_list for option in correct_options)
+        if has_whole_list and has_correct_option:
+            return [index_of_option[option] for option in published_list]
     return all_options(options, right)
 
 

@@ -82,12 +82,18 @@ def _entry(title: str) -> BenchmarkSpec | None:
 
 
 def _fault(path: Path, benchmark: str) -> str:
-    """Return why a file is not a result file of LVLM-eHub; empty if it is one."""
-    if fault := _FORM.fault(path, benchmark):
+    """Return why a file is not a result file of LVLM-eHub; "" if it is one.
+
+    The columns must be those of LVLM-eHub. A file of VQA's own results has the same columns. It is recognised by the ten
+    answers of its first row, unless its name is that of a dataset of LVLM-eHub.
+    """
+    fault = _FORM.fault(path, benchmark)
+    if fault:
         return fault
-    golds = next(iter(prediction_rows(path))).cells.get("gt_answers")
-    is_published = path.stem in _names()
-    if isinstance(golds, list) and len(golds) == ANNOTATORS and not is_published:
+    first_row = next(iter(prediction_rows(path)))
+    answers = first_row.cells.get("gt_answers")
+    has_answers_of_vqa = isinstance(answers, list) and len(answers) == ANNOTATORS
+    if has_answers_of_vqa and path.stem not in _names():
         return f"its questions have the answers of {ANNOTATORS} annotators, as VQA has, and its name is none of LVLM-eHub's"
     return ""
 

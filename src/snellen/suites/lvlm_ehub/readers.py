@@ -41,14 +41,21 @@ MARKER = "{INSERT HERE}"
 
 
 def read_embodied(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Yield the questions that a mapping describes, each inside of the prompt that the original used for a robot's
-    tasks.
+    """Yield the questions that a mapping describes, each inserted into the prompt for a robot's tasks.
 
-    The prompt is read from the file `prefix_prompt.txt` if there is one, or else is the parameter `prompt`.
+    The prompt is read from the file `prefix_prompt.txt` next to the records. If there is no such file, it is the parameter
+    `prompt`, and without that, the question alone.
+
+    Args:
+        params: The parameters of the mapping, perhaps with `prompt`, a text with `{INSERT HERE}` for the question.
+        folder: The folder with the files of the benchmark.
     """
-    path = locate_file(folder, RECORDS).with_name(PREFIX)
+    prompt_file = locate_file(folder, RECORDS).with_name(PREFIX)
     mapping = {name: value for name, value in params.items() if name != "prompt"}
-    prompt = _read_prompt(path) if path.exists() else params.get("prompt", MARKER).strip()
+    if prompt_file.exists():
+        prompt = _read_prompt(prompt_file)
+    else:
+        prompt = params.get("prompt", MARKER).strip()
     for draft in read_mapped(mapping, folder):
         rounds = [
             replace(question, question=_insert_question(prompt, question.question))
@@ -227,16 +234,16 @@ def name_persons_by_position(centres: Sequence[float], width: float) -> list[str
         centres: Horizontal centre of each person's box, in pixels.
         width: Width of the image in pixels.
     """
+    names: list[str]
     if len(centres) in (2, 3):
         positions = (_LEFT, _RIGHT) if len(centres) == 2 else (_LEFT, _MIDDLE, _RIGHT)
         from_left_to_right = sorted(range(len(centres)), key=lambda person: centres[person])
-        names_by_person = {
-            person: f"the person {position}"
-            for person, position in zip(from_left_to_right, positions, strict=True)
-        }
-        return [names_by_person[person] for person in range(len(centres))]
+        names = [""] * len(centres)
+        for person, position in zip(from_left_to_right, positions, strict=True):
+            names[person] = f"the person {position}"
+        return names
 
-    names: list[str] = []
+    names = []
     counts: Counter[str] = Counter()
     for centre in centres:
         if centre < width / 3:

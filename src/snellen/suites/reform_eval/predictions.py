@@ -34,20 +34,26 @@ from snellen.metrics.normalise import contains_words, legacy_ocr_normalise
 
 ALPHABETS = (ascii_uppercase, ascii_lowercase, "123456789")
 CAPTION_METRICS = ("cider", "rouge_l", "legacy_cider")
-NAME = re.compile(
+_FILE_NAME = re.compile(
     r"(.+)_(SingleChoice|Generation|OCROpenEnded|KIEOpenEnded)_(?:generation|likelihood)_(.+)"
 )
-"""What `run_eval.py` calls a file: data set, formulation, method, model."""
+"""The name that `run_eval.py` gives a result file: data set, formulation, method, model."""
 TASKS = {"OCROpenEnded": "ocr", "KIEOpenEnded": "kie"}
 
 
 def _with_formulation(path: Path, file: PredictionFile, columns: Collection[str]) -> PredictionFile:
-    """Complete a result file by what its name and its prompts tell.
+    """Complete a result file with its dataset, model and task, and with the labels of the options of each row.
 
-    For example, `VQA_SingleChoice_generation_x_y.json` is named after the dataset, the formulation of the
-    questions, the method and the model. The labels of the options, such as A or 1, are found in the prompts.
+    The first three are in the name of the file: `VQA_SingleChoice_generation_x_y.json` is named after the dataset, the
+    formulation of the questions, the method and the model. The labels, such as A or 1, are found in the prompts.
+
+    Args:
+        path: The result file, which may have a name of another form. Dataset, model and task are then empty.
+        file: Its rows.
+        columns: The columns that it has. With the column `references`, it has captions.
     """
-    name = NAME.fullmatch(path.name.removesuffix(".gz").removesuffix(".json"))
+    stem = path.name.removesuffix(".gz").removesuffix(".json")
+    name = _FILE_NAME.fullmatch(stem)
     formulation = name[2] if name else ""
     is_of_captions = "references" in columns
     rows: list[PredictedRow] = []
@@ -77,15 +83,20 @@ def _labels(options: Sequence[str], prompt_text: str) -> tuple[str, ...]:
 
     If the prompt shows none, capital letters are returned; an empty tuple if there are more options than letters.
     """
+    if not options:
+        return ()
     for alphabet in ALPHABETS:
-        marks = tuple(alphabet[: len(options)])
-        listed = all(
-            f"({mark}) {option}" in prompt_text
-            for mark, option in zip(marks, options, strict=False)
-        )
-        if options and len(marks) == len(options) and listed:
-            return marks
-    return tuple(ascii_uppercase[: len(options)]) if len(options) <= len(ascii_uppercase) else ()
+        if len(options) > len(alphabet):
+            continue
+        labels = tuple(alphabet[: len(options)])
+        shown_options = [
+            f"({label}) {option}" for label, option in zip(labels, options, strict=True)
+        ]
+        if all(shown_option in prompt_text for shown_option in shown_options):
+            return labels
+    if len(options) > len(ascii_uppercase):
+        return ()
+    return tuple(ascii_uppercase[: len(options)])
 
 
 PREDICTION_FORM = table_form(
@@ -125,8 +136,11 @@ def reform_eval_first_label(
     if match is None:
         return no_choice("no match" if reply.strip() else "empty")
     character = match[1]
-    place = int(character) - 1 if character.isdigit() else ord(character.upper()) - ord("A")
-    if place >= len(options):
+    if character.isdigit():
+        index = int(character) - 1
+    else:
+        index = ord(character.upper()) - ord("A")
+    if index >= len(options):
         return ExtractedChoice(
             None,
             None,
@@ -136,7 +150,7 @@ def reform_eval_first_label(
             follows_format=True,
             reason="no match",
         )
-    return ExtractedChoice(place, "label", "certain", "", match.span(1), follows_format=True)
+    return ExtractedChoice(index, "label", "certain", "", match.span(1), follows_format=True)
 
 
 def _single_characters(labels: Sequence[str]) -> str:
@@ -156,7 +170,7 @@ FIRST_LABEL = NamedExtractor(
 
 
 def ocr_match(reply: str, references: Sequence[str]) -> float:
-    """ReForm-Eval, OCR: 1 if the references, joined by blanks, stand in the reply between word boundaries.
+    """ReForm-Eval, OCR: 1 if the reply contains the references, joined by blanks, as whole words.
 
     Otherwise it is 0. The paper calls it word-level accuracy (section 3.3.2), but it searches for the whole answer.
     Reply and references are compared without anything but ASCII letters and digits. So a reference that has none of

@@ -41,7 +41,7 @@ from snellen.formats.locate import locate_file, locate_or_none
 from snellen.records import Box
 from snellen.suites.reform_eval import wording
 
-NAME_LENGTH = 200
+MAX_FILE_NAME_CHARACTERS = 200
 """A text with more characters is an image in base64, and a shorter one the name of an image."""
 
 
@@ -103,12 +103,13 @@ class PublishedImages:
     def _content(self, text: str, where: str) -> bytes | Path:
         """Return an image, decoded from base64 text, or the path of the file that a shorter text names.
 
-        A name may lack its suffix, or be the number of a COCO image: 42 stands for `000000000042.jpg`.
+        A text of more than `MAX_FILE_NAME_CHARACTERS` characters is an image, and a shorter one is a name. A name may
+        lack its suffix, or be the number of a COCO image: 42 stands for `000000000042.jpg`.
 
         Raises:
             DataError: The text is not base64, or there is no such file.
         """
-        if len(text) > NAME_LENGTH:
+        if len(text) > MAX_FILE_NAME_CHARACTERS:
             try:
                 return base64.b64decode(text.rpartition("base64,")[2], validate=True)
             except (binascii.Error, ValueError):
@@ -117,7 +118,8 @@ class PublishedImages:
         if text.isdigit():
             names += [f"{int(text):012d}.jpg", f"COCO_val2014_{int(text):012d}.jpg"]
         for name in names:
-            if (path := self._folder / name).is_file():
+            path = self._folder / name
+            if path.is_file():
                 return path
         raise DataError(
             f"{where}: the image {text!r} is not in {self._folder}; name the folder of the images with {setting('images')}"
@@ -318,7 +320,10 @@ def _read_core_open(paths: Paths, shelf: PublishedImages) -> Items:
     """
     for where, item in _records_of(paths[0], _Core):
         first, rewordings = _question_and_rewordings(item, where)
-        gold = item.answer_txt if isinstance(item.answer_txt, str) else " ".join(item.answer_txt)
+        if isinstance(item.answer_txt, str):
+            gold = item.answer_txt
+        else:
+            gold = " ".join(item.answer_txt)
         picture = shelf.picture(item.img or item.image or "", where, _parse_boxes(item.bbox, where))
         if not gold.strip():
             yield Exclusion("no answer")
@@ -352,26 +357,22 @@ def _read_sampled(paths: Paths, shelf: PublishedImages) -> Items:
     fits the image, and `sampled-captions` asks for a caption.
     """
     form = shelf.entry.form
+    caption_questions = {
+        "sampled-captions": wording.CAPTION_QUESTION,
+        "sampled-captions-with-text": wording.CAPTION_WITH_TEXT_QUESTION,
+    }
     for number, (where, item) in enumerate(_records_of(paths[0], _Sampled)):
         name = number if item.id is None else item.id
         picture = shelf.picture(item.img, where, _parse_boxes(item.region, where))
-        if form.startswith("sampled-caption"):
+        if form in caption_questions:
             if not item.annos:
                 raise DataError(f"{where}: there is no caption")
-            question = (
-                wording.CAPTION_WITH_TEXT_QUESTION
-                if form == "sampled-captions-with-text"
-                else wording.CAPTION_QUESTION
-            )
-            yield _image_question(name, QuestionDraft(question, texts=item.annos), picture, where)
-            continue
-        question, options = _question_and_options(form, item, where)
-        yield _image_question(
-            name,
-            _choice_question(question, options, _checked_index(item.gt, options, where)),
-            picture,
-            where,
-        )
+            question = QuestionDraft(caption_questions[form], texts=item.annos)
+        else:
+            text, options = _question_and_options(form, item, where)
+            correct_index = _checked_index(item.gt, options, where)
+            question = _choice_question(text, options, correct_index)
+        yield _image_question(name, question, picture, where)
 
 
 def _question_and_options(form: str, item: _Sampled, where: str) -> tuple[str, tuple[str, ...]]:
@@ -398,9 +399,9 @@ def _question_and_options(form: str, item: _Sampled, where: str) -> tuple[str, t
         case "sampled-region":
             return wording.EXPRESSION_QUESTION, item.options
         case _:
-            return wording.step_question(
-                item.method
-            ) if item.method else wording.DISASTER_QUESTION, item.options
+            if item.method:
+                return wording.step_question(item.method), item.options
+            return wording.DISASTER_QUESTION, item.options
 
 
 # --- D: flat lists -------------------------------------------------------------------------------------------------
@@ -451,18 +452,16 @@ def _read_counting(paths: Paths, shelf: PublishedImages) -> Items:
     Wrong options are drawn once from the file of choices. (For the published results they were drawn anew for each
     test.)
     """
-    pool = _read_choices(paths[1])
-    for number, (where, item) in enumerate(
-        list_items(paths[0], "", read_json(paths[0], list[msgspec.Raw]), _Counted), 1
-    ):
-        question = QuestionDraft(
-            item.Question, texts=(str(item.Answer),), distractors=DistractorSpec(tiers=(pool,))
-        )
+    questions_file, choices_file = paths[:2]
+    distractors = DistractorSpec(tiers=(_read_choices(choices_file),))
+    records = read_json(questions_file, list[msgspec.Raw])
+    for number, (where, item) in enumerate(list_items(questions_file, "", records, _Counted), 1):
+        question = QuestionDraft(item.Question, texts=(str(item.Answer),), distractors=distractors)
         draft = _image_question(number, question, shelf.picture(item.Image_ID, where), where)
-        yield replace(
-            draft,
-            tags={"object": item.Resolved_COCO_category} if item.Resolved_COCO_category else {},
-        )
+        tags = {}
+        if item.Resolved_COCO_category:
+            tags["object"] = item.Resolved_COCO_category
+        yield replace(draft, tags=tags)
 
 
 class _Question(Struct, frozen=True):
@@ -657,10 +656,11 @@ class _Instructs(Struct, frozen=True):
 
 
 def instructions(folder: Path, benchmark: str) -> tuple[str, ...]:
-    """Return the instructions that the file of a benchmark brings, without repetitions.
+    """Return the instructions that are stored in the file of a benchmark, without repetitions.
 
     Returns:
-        The texts; an empty tuple for most benchmarks, whose files bring none.
+        The texts in the order of the file. It is an empty tuple for files without instructions: only files whose form
+        begins with `core` have them.
 
     Raises:
         DataError: The file cannot be read.
@@ -668,12 +668,9 @@ def instructions(folder: Path, benchmark: str) -> tuple[str, ...]:
     entry = published_entries()[benchmark]
     if not entry.form.startswith("core"):
         return ()
-    return tuple(
-        dict.fromkeys(
-            text.strip()
-            for text in read_json(locate_file(folder, entry.files[0]), _Instructs).instructs
-        )
-    )
+    content = read_json(locate_file(folder, entry.files[0]), _Instructs)
+    texts = [text.strip() for text in content.instructs]
+    return tuple(dict.fromkeys(texts))
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
@@ -724,11 +721,12 @@ def hub_patterns(names: Sequence[str]) -> list[str]:
         UnknownNameError: A benchmark does not exist.
     """
     _check_names(names)
-    return [
-        f"**{file}"
-        for name in names or published_entries()
-        for file in published_entries()[name].files
-    ]
+    entries = published_entries()
+    patterns = []
+    for name in names or entries:
+        for file in entries[name].files:
+            patterns.append(f"**{file}")
+    return patterns
 
 
 def _check_names(names: Sequence[str]) -> None:

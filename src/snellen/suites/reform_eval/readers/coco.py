@@ -54,9 +54,9 @@ from snellen.records import Region
 from snellen.reformulation.answer_equality import fold_answer, same_answer
 from snellen.suites.reform_eval import wording
 
-MOS_SIDE = 50
+MIN_MOS_SIDE = 50
 """Pixels that both sides of a box must have to take part in missing object selection (A.2)."""
-MOS_BOXES = 4
+MAX_MOS_BOXES = 4
 """At most so many boxes are drawn, so that the colours of the paper suffice."""
 
 
@@ -169,10 +169,11 @@ def _present_object_question(
 
 
 def _missing_object_questions(objects: CocoObjects) -> Iterator[Draft]:
-    """Yield for each suitable image the question which object is in none of the boxes drawn on it.
+    """Yield for each suitable image the question which object is in none of the boxes drawn on it (the task "mos").
 
-    The wrong options are the objects in the boxes. The correct one is, if possible, something that the image shows
-    elsewhere; otherwise a glance at the image would be enough.
+    Boxes are drawn around at most `MAX_MOS_BOXES` large objects, and their classes are the wrong options. The correct
+    option is a class that the image shows outside the boxes. If there is none, it is a class that the image does not
+    show, although a glance at the image is then enough to answer.
 
     An image is used if all its large objects are of different classes. With this rule, the number of images comes
     nearest to the paper's 2,479, and the accuracy of guessing to what its models reach
@@ -182,19 +183,20 @@ def _missing_object_questions(objects: CocoObjects) -> Iterator[Draft]:
         large: list[tuple[str, CocoAnnotation]] = []
         for where, annotation in annotated:
             _, _, width, height = annotation.bbox
-            if not annotation.iscrowd and min(width, height) >= MOS_SIDE:
+            if not annotation.iscrowd and min(width, height) >= MIN_MOS_SIDE:
                 large.append((where, annotation))
         large_categories = {annotation.category_id for _, annotation in large}
         has_two_of_a_class = len(large_categories) < len(large)
         if not large or has_two_of_a_class:
             continue
         rng = rng_for("mscoco-mos", image, "boxes")
-        chosen = rng.sample(large, min(len(large), MOS_BOXES))
+        chosen = rng.sample(large, min(len(large), MAX_MOS_BOXES))
         first_location, _ = chosen[0]
         boxed = frozenset(annotation.category_id for _, annotation in chosen)
         present = objects.present(image)
-        # Preferably something that the image shows outside the boxes, so that a glance at the image does not do.
-        candidates = sorted(present - boxed) or sorted(set(objects.categories) - present)
+        candidates = sorted(present - boxed)
+        if not candidates:
+            candidates = sorted(set(objects.categories) - present)
         if not candidates:
             continue
         missing = objects.categories[rng.choice(candidates)]
@@ -222,7 +224,7 @@ def _missing_object_questions(objects: CocoObjects) -> Iterator[Draft]:
         )
 
 
-NEIGHBOURS = 12
+NEIGHBOUR_COUNT = 12
 """How many similar images are searched for captions: more than there are options, because some captions are equal."""
 
 
@@ -292,7 +294,7 @@ class _Pairs:
         image = caption.image_id
         if image not in self._near:
             rng = rng_for("coco-pairs", image, "neighbours")
-            self._near[image] = self._neighbours.nearest(image, NEIGHBOURS, rng)
+            self._near[image] = self._neighbours.nearest(image, NEIGHBOUR_COUNT, rng)
         mentioned = self._categories_of(caption.caption)
         objects = self._shown[image]
         similar_captions = []
@@ -309,18 +311,17 @@ def _matching_question(pairs: _Pairs, caption: CocoCaption, where: str) -> Draft
     In a random half of the questions it is the image's own caption ("yes"), and in the others the caption of a
     similar image ("no"). Raises DataError if no image is similar.
     """
-    gold = rng_for("coco-pairs", caption.id, "matches").randrange(2)
-    text: str | None = caption.caption.strip()
-    if gold:
+    gold = rng_for("coco-pairs", caption.id, "matches").randrange(2)  # 0 is "yes", 1 is "no"
+    text: str | None
+    if gold == 0:
+        text = caption.caption.strip()
+    else:
+        text = None
         image_captions = pairs.own[caption.image_id]
-        text = next(
-            (
-                near
-                for near in pairs.nearly_right(caption)
-                if differs_from_all(near, image_captions)
-            ),
-            None,
-        )
+        for other_caption in pairs.nearly_right(caption):
+            if differs_from_all(other_caption, image_captions):
+                text = other_caption
+                break
     if text is None:
         raise DataError(
             f"{where}: no image is similar, so no caption nearly fits; is the split whole?"

@@ -13,9 +13,9 @@ left out, which a note says.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby, permutations, product
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -54,12 +54,13 @@ BESIDE, ALIGNED = 1.0, 0.5
 """How much the depths of two objects may differ, in metres: of objects side by side, and of one above the other."""
 ABOVE_GAP = 0.1
 """The least gap between an object and another one below it, in metres; with less it may lie on the other one."""
-CLOSE, FAR = (0.5, 1.5), 4.0
+CLOSE_METRES = (0.5, 1.5)
+FAR_METRES = 4.0
 DEPTH_TOLERANCE = 0.1
 """How far the measured depth may be outside of the range of depths of an object's box, in metres."""
 MIN_BOX_SIDE = 24
 """The least width and height of an object's box in the image, in pixels."""
-_NEAREST = 0.1
+_MIN_DEPTH_METRES = 0.1
 _VAGUE_KINDS = {"void", "wall", "floor", "ceiling", "misc", "unlabeled"}
 _VAGUE_NAMES = {"-", "object", "unknown", "remove", "decoration", "structure"}
 
@@ -142,7 +143,7 @@ def project_box(
     for corner in _box_corners(house_object):
         x, y, z = _transform_point(corner, image.extrinsics)
         # The camera looks along its negative z axis, and its y axis points upwards.
-        if -z < _NEAREST:
+        if -z < _MIN_DEPTH_METRES:
             return None
         columns.append(centre_x + focal_x * x / -z)
         rows.append(height - (centre_y + focal_y * y / -z))
@@ -167,11 +168,11 @@ def spatial_facts(views: Sequence[View], focal: float) -> Iterator[Fact]:
         if _is_above(first, second, focal):
             yield Fact(relation="above", subject=first.name, object=second.name)
             yield Fact(relation="under", subject=second.name, object=first.name)
-    closest, farthest_close = CLOSE
+    min_close, max_close = CLOSE_METRES
     for view in views:
-        if closest <= view.depth <= farthest_close:
+        if min_close <= view.depth <= max_close:
             yield Fact(relation="close", subject=view.name)
-        elif view.depth >= FAR:
+        elif view.depth >= FAR_METRES:
             yield Fact(relation="far", subject=view.name)
 
 
@@ -322,21 +323,20 @@ def _house_drafts(house: House) -> Iterator[Draft]:
     several times, the objects are drawn, too.
     """
     scan = house.path.parent.parent
-    level_images = sorted(
-        (image for image in house.images if image.camera == LEVEL_CAMERA),
-        key=lambda image: image.panorama,
-    )
-    for panorama, images in groupby(level_images, key=lambda image: image.panorama):
+    level_images: dict[int, list[HouseImage]] = defaultdict(list)
+    for image in house.images:
+        if image.camera == LEVEL_CAMERA:
+            level_images[image.panorama].append(image)
+    for panorama, images in sorted(level_images.items()):
         region = house.regions.get(panorama, -1)
         objects = house.objects.get(region, [])
         if not objects:
             continue
-        image = rng_for("matterport", house.name, panorama, "yaw").choice(list(images))
-        file_name = f"{image.name}_{{}}{image.camera}_{image.yaw}"
-        depth = _open_depth_image(
-            scan / "undistorted_depth_images" / f"{file_name.format('d')}.png", image
-        )
-        picture = scan / "undistorted_color_images" / f"{file_name.format('i')}.jpg"
+        image = rng_for("matterport", house.name, panorama, "yaw").choice(images)
+        direction = f"{image.camera}_{image.yaw}"
+        depth_file = scan / "undistorted_depth_images" / f"{image.name}_d{direction}.png"
+        depth = _open_depth_image(depth_file, image)
+        picture = scan / "undistorted_color_images" / f"{image.name}_i{direction}.jpg"
         _, vertical_focal = image.focal
         facts_by_relation: dict[Relation, list[Fact]] = {}
         for fact in spatial_facts(visible_objects(image, objects, depth), vertical_focal):

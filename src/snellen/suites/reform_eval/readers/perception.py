@@ -58,7 +58,7 @@ from snellen.reformulation.answer_equality import opposite_yes_no
 
 CLEVR_FILLERS = ("Not sure", "Unknown")
 """Further wrong options for a type of question that has too few different answers."""
-_MORE = frozenset({"union", "less_than", "greater_than"})
+_JOINING_OR_COMPARING = frozenset({"union", "less_than", "greater_than"})
 """Functions that compare or join what a program finds, besides those whose name begins with `equal`."""
 
 
@@ -90,9 +90,10 @@ class ClevrQuestion(Struct, frozen=True):
         (`equal_*`, `less_than`, `greater_than`, `union`).
         """
         functions = {node.function for node in self.program}
-        compares = any(name.startswith("equal") for name in functions)
-        does_more = compares or not _MORE.isdisjoint(functions)
-        return "relate" in functions and not does_more
+        for function in functions:
+            if function.startswith("equal") or function in _JOINING_OR_COMPARING:
+                return False
+        return "relate" in functions
 
 
 def read_clevr(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
@@ -345,47 +346,43 @@ def read_imagenetvc(params: dict[str, Any], folder: Path | None) -> Iterator[Dra
     are answers to other questions of the same subset and kind (yes or no, numbers, words). With the parameter
     `candidates`, it is asked about every image of the class, and its options are a fixed list.
 
-    Raises DataError for a class without images.
+    Raises DataError for a class that is not in the file of classes, or without images.
     """
     chosen = read_params(params, ImagenetvcParams)
-    first = locate_file(folder, "color.csv")
-    classes = _read_class_ids(locate_file(folder, "ImageNet_mapping.txt"))
-    images = locate_file(folder, chosen.images)
-    questions = [
-        question
-        for subset in SUBSETS
-        for question in _read_questions(first.with_name(f"{subset}.csv"), subset)
-    ]
-    pool = answer_pools((question.kind, question.answer) for question in questions)
-    candidates = _listed_candidates(questions, chosen, first)
-    pictures: dict[str, list[Path]] = {}
+    first_file = locate_file(folder, "color.csv")
+    class_ids = _read_class_ids(locate_file(folder, "ImageNet_mapping.txt"))
+    image_folder = locate_file(folder, chosen.images)
+    questions: list[CommonsenseQuestion] = []
+    for subset in SUBSETS:
+        questions.extend(_read_questions(first_file.with_name(f"{subset}.csv"), subset))
+    answers_by_kind = answer_pools((question.kind, question.answer) for question in questions)
+    candidates = _listed_candidates(questions, chosen, first_file)
+
+    images_by_class: dict[str, list[Path]] = {}
     for question in questions:
-        if question.category not in classes:
+        if question.category not in class_ids:
             raise DataError(
                 f"{question.where}: there is no category {question.category!r} in ImageNet_mapping.txt"
             )
-        wnid = classes[question.category]
-        if wnid not in pictures:
-            pictures[wnid] = _images_in(images / wnid, question.where)
+        class_id = class_ids[question.category]  # in WordNet, such as n01440764
+        if class_id not in images_by_class:
+            images_by_class[class_id] = _images_in(image_folder / class_id, question.where)
+        images = images_by_class[class_id]
         name = f"{question.subset}-{question.number}"
         if chosen.candidates:
-            question_draft = _with_listed_options(
-                question, candidates[question.set_name(chosen.candidates)], chosen
-            )
-            for number, image in enumerate(pictures[wnid], 1):
+            options = candidates[question.set_name(chosen.candidates)]
+            question_draft = _with_listed_options(question, options, chosen)
+            for number, image in enumerate(images, 1):
                 draft = _imagenetvc_draft(question, question_draft, image, f"{name}-{number}")
                 yield replace(draft, tags={**draft.tags, "item": name})
         else:
-            distractors = DistractorSpec(tiers=(pool[question.kind],))
             question_draft = replace(
-                _with_wordings(question, chosen), texts=(question.answer,), distractors=distractors
+                _with_wordings(question, chosen),
+                texts=(question.answer,),
+                distractors=DistractorSpec(tiers=(answers_by_kind[question.kind],)),
             )
-            yield _imagenetvc_draft(
-                question,
-                question_draft,
-                rng_for("imagenetvc", name, "picture").choice(pictures[wnid]),
-                name,
-            )
+            image = rng_for("imagenetvc", name, "picture").choice(images)
+            yield _imagenetvc_draft(question, question_draft, image, name)
 
 
 def _listed_candidates(
@@ -449,6 +446,11 @@ def _with_wordings(question: CommonsenseQuestion, chosen: ImagenetvcParams) -> Q
 def _imagenetvc_draft(
     question: CommonsenseQuestion, question_draft: QuestionDraft, image: Path, name: str
 ) -> Draft:
+    """Return the draft of a question about one image.
+
+    Its stratum, within which samples are drawn evenly, is the subset with the answer, such as `others/yes`, if that is
+    yes or no; otherwise the subset with the kind of the answer, such as `color/word`.
+    """
     _, answer_kind = question.kind
     stratum_end = question.answer if answer_kind == "yes/no" else answer_kind
     return Draft(
@@ -469,12 +471,15 @@ def _read_questions(path: Path, subset: str) -> Iterator[CommonsenseQuestion]:
     """
     with open_text(path) as file:
         table = DelimitedTable(file, path)
-        if missing := {"category", "question", "answer"} - set(table.header):
-            raise DataError(f"{path}:1: the column {min(missing)!r} is missing")
+        columns = {"category", "question", "answer"}
+        missing_columns = columns - set(table.header)
+        if missing_columns:
+            raise DataError(f"{path}:1: the column {min(missing_columns)!r} is missing")
         for number, (line, _, cells, _) in enumerate(table, 1):
             where = f"{path}:{line}"
-            if empty := {"category", "question", "answer"} - cells.keys():
-                raise DataError(f"{where}: the {min(empty)} is empty")
+            empty_columns = columns - cells.keys()
+            if empty_columns:
+                raise DataError(f"{where}: the {min(empty_columns)} is empty")
             answer = cells["answer"].strip().lower()
             yield CommonsenseQuestion(
                 where=where,
@@ -585,6 +590,7 @@ def _vizwiz_drafts(path: Path, pictures: Path, chosen: VizwizParams) -> Iterator
     """
     for where, item in list_items(path, "items", read_json(path, list[msgspec.Raw]), QualityRecord):
         votes = Counter(asdict(item.flaws))
+        # Votes are counted for each flaw, also 0, so there are always two flaws.
         (top, top_votes), (_, next_votes), *_ = votes.most_common()
         lead = top_votes - next_votes
         if top_votes < chosen.most or lead < max(chosen.lead, 1):

@@ -84,18 +84,18 @@ class _Scan(Struct, frozen=True):
 def read_with_tokens(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """Yield the questions that a mapping describes, except those whose answer OCR did not find in the image.
 
-    A question stays if OCR found all words of at least one of its accepted answers. The number of questions left
-    out is added to the notes.
+    A question stays if OCR found all words of at least one of its accepted answers. The first draft gets the notes of
+    the mapping, and the last one a note on the number of questions left out.
     """
     chosen = read_params(params, TokenParams)
-    tokens = (
-        _open_rosetta_tokens(folder) if chosen.tokens == "rosetta" else _open_page_scans(folder)
-    )
+    if chosen.tokens == "rosetta":
+        words_in_image = _open_rosetta_tokens(folder)
+    else:
+        words_in_image = _open_page_scans(folder)
     drafts = list(read_mapped(chosen.mapping, folder))
     notes = tuple(note for draft in drafts for note in draft.notes)
-    for draft in without_exclusions(
-        (_keep_if_read_by_ocr(draft, tokens) for draft in drafts), Path(chosen.tokens)
-    ):
+    readable_drafts = (_keep_if_read_by_ocr(draft, words_in_image) for draft in drafts)
+    for draft in without_exclusions(readable_drafts, Path(chosen.tokens)):
         yield replace(draft, notes=(*notes, *draft.notes))
         notes = ()
 
@@ -157,7 +157,7 @@ def _folded_words(texts: Iterable[str]) -> frozenset[str]:
 
 
 ARTICLES = ("humans_with_faces", "humans_without_faces", "non_humans")
-PASSAGE_WORDS = 100
+MAX_PASSAGE_WORDS = 100
 """The greatest number of words of a passage, unless a single sentence has more, as in the authors' own passages."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _SEMI_STRUCTURED = ("Section::::", "BULLET::::")
@@ -206,19 +206,23 @@ def read_with_passages(params: dict[str, Any], folder: Path | None) -> Iterator[
     """
     chosen = read_params(params, PassageParams)
     path = locate_file(folder, chosen.questions)
-    titles_by_question = {
-        question.id: question.titles for _, question in json_lines(path, ViquaeQuestion)
-    }
-    articles = _read_articles(folder, set(chain.from_iterable(titles_by_question.values())))
+    titles_by_question = {}
+    all_titles: set[str] = set()
+    for _, question in json_lines(path, ViquaeQuestion):
+        titles_by_question[question.id] = question.titles
+        all_titles.update(question.titles)
+    articles = _read_articles(folder, all_titles)
 
     def with_passage(draft: Draft) -> Draft | Exclusion:
+        """Return a question with its passage as context, or the reason to leave it out."""
         passages: list[str] = []
         for title in titles_by_question[draft.id]:
             passages += articles.get(title, ())
         passage = _first_passage_with(passages, draft.rounds[0].texts)
         return replace(draft, context=passage) if passage else Exclusion(NO_PASSAGE)
 
-    return without_exclusions(map(with_passage, read_mapped(chosen.mapping, folder)), path)
+    drafts = read_mapped(chosen.mapping, folder)
+    return without_exclusions((with_passage(draft) for draft in drafts), path)
 
 
 def _read_articles(folder: Path | None, titles: set[str]) -> dict[str, list[str]]:
@@ -246,7 +250,7 @@ def _read_articles(folder: Path | None, titles: set[str]) -> dict[str, list[str]
 def cut_passages(title: str, paragraphs: Iterable[str]) -> Iterator[str]:
     """Yield an article in passages of whole sentences, each with the title in front: `Title. First sentence. ...`.
 
-    A passage has at most `PASSAGE_WORDS` words; only a single sentence that is longer makes a longer one.
+    A passage has at most `MAX_PASSAGE_WORDS` words; only a single sentence that is longer makes a longer one.
     Paragraphs that are empty, repeat the title, or are list items or section marks are skipped.
     """
     sentences: list[str] = []
@@ -257,7 +261,7 @@ def cut_passages(title: str, paragraphs: Iterable[str]) -> Iterator[str]:
             continue
         for sentence in _SENTENCE.split(text):
             words = len(sentence.split())
-            if sentences and length + words > PASSAGE_WORDS:
+            if sentences and length + words > MAX_PASSAGE_WORDS:
                 yield f"{title}. {' '.join(sentences)}"
                 sentences = []
                 length = 0
@@ -285,7 +289,7 @@ def _first_passage_with(passages: list[str], answers: Iterable[str]) -> str | No
     return None
 
 
-POOL = 1000
+POOL_SIZE = 1000
 """The greatest number of steps of all articles that are kept as wrong options."""
 
 
@@ -329,7 +333,7 @@ def read_wikihow(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]
 
 
 def _sample_steps(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return a random sample of at most `POOL` steps of all articles, and notes on the steps that are left out.
+    """Return a random sample of at most `POOL_SIZE` steps of all articles, and notes on the steps that are left out.
 
     The sample serves as wrong options. Example of a note: `WikihowText_data.json: 12 steps without an image left
     out`.
@@ -345,12 +349,12 @@ def _sample_steps(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
             if not step.text:
                 continue
             count_so_far += 1
-            if len(pool) < POOL:
+            if len(pool) < POOL_SIZE:
                 pool.append(step.text)
             else:
                 # Reservoir sampling: each step so far is equally likely to be in the pool.
                 index = rng.randrange(count_so_far)
-                if index < POOL:
+                if index < POOL_SIZE:
                     pool[index] = step.text
     if not pool:
         raise DataError(f"{path}: no step has a headline")
