@@ -18,7 +18,7 @@ from snellen.building.benchmark import Benchmark
 from snellen.building.recipe import Recipe
 from snellen.common.images import ImageStore
 from snellen.errors import DataError
-from snellen.readers.classes import UNFIT
+from snellen.readers.classes import NEVER_OPTIONS
 from snellen.reformulation.wordnet import open_wordnet
 from snellen.suites.reform_eval.readers.perception import FLAW_NAMES
 from snellen.suites.reform_eval.readers.perception import read_vizwiz_quality as vizwiz_quality
@@ -328,7 +328,7 @@ def test_cifars_distractors_are_related_words_and_none_means_the_class(tmp_path:
     ]
     for gold, shown in options.items():
         synset = open_wordnet().noun_synset(gold)
-        assert not {word.replace(" ", "_") for word in shown} & UNFIT
+        assert not {word.replace(" ", "_") for word in shown} & NEVER_OPTIONS
         assert not (shown - {gold}) & set(open_wordnet().names(synset))
 
 

@@ -273,11 +273,12 @@ class _RowReader:
     def _records(self, row: Row, column: str, form: Any, where: str) -> list[Any]:
         """Return the records of a cell in the type `form`. Lines of text may also be given as texts alone."""
         content = _decode_json_cell(self._cell(row, column), where)
-        if form is TextLine:
-            content = [
-                {"text": text} if isinstance(text, str) else text for text in _as_list(content)
-            ]
-        return [converted(item, form, where) for item in _as_list(content)]
+        records: list[Any] = []
+        for item in _as_list(content):
+            if form is TextLine and isinstance(item, str):
+                item = {"text": item}
+            records.append(converted(item, form, where))
+        return records
 
     def _questions(self, row: Row, where: str) -> Iterator[OpenQuestion]:
         """Yield the open questions of a row: one with its answer in a column of its own, or a list of records with

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -265,28 +266,29 @@ def _has_usable_distractors(formed: FormedQuestion) -> bool:
             if spec.closed:
                 continue  # the options of yes/no questions follow from the answer
             return False
-        candidates = [candidate for tier in spec.tiers for candidate in tier]
-        accepted = (
-            candidate
-            for candidate in candidates
-            if not rejection_reason(candidate, question.texts, spec.also_right, chosen=())
-        )
-        if next(accepted, None) is None:
+        has_usable_one = False
+        for candidate in chain.from_iterable(spec.tiers):
+            if not rejection_reason(candidate, question.texts, spec.also_right, chosen=()):
+                has_usable_one = True
+                break
+        if not has_usable_one:
             return False
     return True
 
 
 def read_class_folders(folder: Path, split: str = "") -> Iterator[AnnotatedImage]:
-    """Yield the images of a folder that has one folder per class, such as `dogs/1.jpg`, in the
-    order of the folders' names.
+    """Yield the images of a folder that has one folder per class, such as `dogs/1.jpg`.
 
-    The class of an image is the name of its folder, with spaces for underscores. The folders of
-    classes may be inside folders of splits: `val/dogs/1.jpg`. Raises DataError if the folder does
-    not exist.
+    The class of an image is the name of its folder, with spaces for underscores. The folders of classes may be inside
+    folders of splits: `val/dogs/1.jpg`. Images are yielded in the order of the names of folders and files.
 
     Args:
         folder: The folder.
-        split: The split to read; if empty, all images are read.
+        split: The split to read, such as "val"; if empty, the images of all splits are read.
+
+    Raises:
+        DataError: The folder does not exist, or a split is named and there are no splits.
+        UnknownNameError: There is no split of this name.
     """
     if not folder.is_dir():
         raise DataError(
@@ -297,16 +299,24 @@ def read_class_folders(folder: Path, split: str = "") -> Iterator[AnnotatedImage
         raise DataError(f"{folder}: has no folders of splits")
     if split and split not in splits:
         raise unknown_name("split", split, splits)
-    for part in [split] if split else splits or [""]:
-        for class_folder in _visible_folders(folder / part):
+    if split:
+        splits_to_read = [split]
+    elif splits:
+        splits_to_read = splits
+    else:
+        splits_to_read = [""]  # the folders of classes are in the folder itself
+    for split_name in splits_to_read:
+        tags = {"split": split_name} if split_name else {}
+        for class_folder in _visible_folders(folder / split_name):
             label = class_folder.name.replace("_", " ").strip()
-            for file in sorted(file for file in class_folder.rglob("*") if is_image(file)):
+            files = [file for file in class_folder.rglob("*") if is_image(file)]
+            for file in sorted(files):
                 yield AnnotatedImage(
                     id=str(file.relative_to(folder)).replace("\\", "/"),
                     file=file,
                     where=str(file),
                     labels=(label,),
-                    tags={"split": part} if part else {},
+                    tags=tags,
                 )
 
 

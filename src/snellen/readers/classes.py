@@ -107,11 +107,10 @@ class HubParams(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_hub_classes(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Yield the same kind of questions as `read`, but from Parquet files of a dataset on the
-    Hugging Face hub.
+    """Yield the same kind of questions as `read`, but from Parquet files of a dataset on the Hugging Face hub.
 
-    There, each row has an image and a class number. The names of the classes are in the files'
-    metadata.
+    There, each row has an image and a class number. The names of the classes are in the files' metadata. An image gets a
+    tag with its species, if the dataset has a column for it, or for CIFAR-10 with its class.
     """
     chosen = read_params(params, HubParams)
     table = ParquetSplit(folder, chosen.files)
@@ -121,14 +120,14 @@ def read_hub_classes(params: dict[str, Any], folder: Path | None) -> Iterator[Dr
     species = table.names(chosen.species) if chosen.species else ()
     columns = [name for name in (chosen.label, chosen.id, chosen.species) if name]
     for place, row in table.rows(columns, (), dict[str, str | int]):
-        label = labels[_checked_class_number(row[chosen.label], names, place, "label")]
-        tags = {"class": label.stratum} if chosen.data == "cifar10" else {}
+        class_number = _checked_class_number(row[chosen.label], names, place, "label")
+        label = labels[class_number]
+        tags = {}
         if species:
-            tags = {
-                "species": species[
-                    _checked_class_number(row[chosen.species], species, place, "species")
-                ]
-            }
+            number = _checked_class_number(row[chosen.species], species, place, "species")
+            tags["species"] = species[number]
+        elif chosen.data == "cifar10":
+            tags["class"] = label.stratum
         name = str(row[chosen.id] if chosen.id else place.number)
         picture = LabelledImage(
             id=name,
@@ -333,9 +332,9 @@ def _pet_images(folder: Path | None, listed: str) -> Iterator[LabelledImage]:
 
 SIDE = 32
 SIZE = SIDE * SIDE
-ENOUGH = 24
+RELATED_WORD_COUNT = 24
 """Related words per class, before unfit ones are removed."""
-UNFIT = frozenset(
+NEVER_OPTIONS = frozenset(
     "adult alley_cat bogy captive carrier domestic_animal engine feeder female game giant head larva livestock male "
     "mate military_vehicle pet prey stray survivor vessel weapons_carrier young".split()
 )
@@ -403,8 +402,8 @@ def cifar_label_classes(names: Sequence[str]) -> list[LabelClass]:
     classes = []
     for name, synset in synsets.items():
         synonyms = [synonym for synonym in wordnet.names(synset) if synonym != name]
-        unfit = UNFIT | ALSO_RIGHT.get(name, frozenset())
-        related_words = wordnet.related_words(synset, ENOUGH)
+        unfit = NEVER_OPTIONS | ALSO_RIGHT.get(name, frozenset())
+        related_words = wordnet.related_words(synset, RELATED_WORD_COUNT)
         classes.append(
             LabelClass(
                 names=(name, *synonyms),
@@ -532,7 +531,7 @@ The development kit has further entries with higher numbers, which are broader t
 "animal".
 """
 
-MEANT = frozenset(
+PREFERRED_SYNSETS = frozenset(
     "n02815834 n02834397 n02879718 n02950826 n03045698 n03291819 n03478589 n03661043 n03782006 n03956157 n04111531 "
     "n04270147 n04275548 n10148035 n12144580".split()
 )
@@ -575,7 +574,7 @@ def imagenet_classes(labels: Sequence[str]) -> list[LabelClass]:
 
     Several entries of WordNet can have the same names; a crane is a bird and a machine. ImageNet's
     list is sorted by WordNet id, so an entry fits only if its id is greater than that of the label
-    before. Of several that fit, the first one is taken, unless `MEANT` contains another.
+    before. Of several that fit, the first one is taken, unless `PREFERRED_SYNSETS` contains another.
 
     Raises:
         DataError: No entry of WordNet fits a label.
@@ -591,7 +590,7 @@ def imagenet_classes(labels: Sequence[str]) -> list[LabelClass]:
             raise DataError(
                 f"no class of WordNet is called {label!r}; is it ImageNet's list, in its order?"
             )
-        synsets.append(min(fitting, key=lambda synset: (synset not in MEANT, synset)))
+        synsets.append(min(fitting, key=lambda synset: (synset not in PREFERRED_SYNSETS, synset)))
     classes = _label_classes(wordnet, synsets)
     return [classes[synset] for synset in synsets]
 
@@ -613,13 +612,20 @@ def _label_classes(wordnet: WordNet, synsets: Iterable[str]) -> dict[str, LabelC
 
 
 def _similar_class_names(wordnet: WordNet, synset: str, names: dict[str, tuple[str, ...]]) -> Tiers:
-    """Return the usual names of the other classes as possible wrong options, in groups: the most
-    similar classes come first.
+    """Return the usual names of the other classes as possible wrong options, in groups of equal similarity.
+
+    Args:
+        wordnet: Measures how similar two classes are.
+        synset: The class whose name is the correct option.
+        names: The names of each class, the usual one first.
+
+    Returns:
+        The groups, the most similar classes first.
     """
-    return tuple(
-        tuple(names[neighbour][0] for neighbour in tier)
-        for tier in wordnet.by_similarity(synset, names)
-    )
+    tiers = []
+    for similar_synsets in wordnet.by_similarity(synset, names):
+        tiers.append(tuple(names[similar_synset][0] for similar_synset in similar_synsets))
+    return tuple(tiers)
 
 
 def _imagenet_validation_images(folder: Path | None) -> list[ImageNetImage]:
@@ -634,7 +640,9 @@ def _imagenet_validation_images(folder: Path | None) -> list[ImageNetImage]:
     )
     entries = sorted(split.iterdir())
     if any(entry.is_dir() for entry in entries):
-        pictures = [picture for entry in entries for picture in _images_of_class(entry)]
+        pictures = []
+        for entry in entries:
+            pictures.extend(_images_of_class(entry))
     else:
         files = [entry for entry in entries if entry.suffix.upper() == ".JPEG"]
         labels = locate_file(

@@ -179,15 +179,16 @@ class _Folder:
         # LVIS has no file names, but URLs that end with folder and name: train2017/0001.jpg.
         url_end = image.coco_url.split("/")[-2:]
         url_name = url_end[-1] if url_end else ""
-        names = list(filter(None, (image.file_name, "/".join(url_end), url_name)))
+        names = [name for name in (image.file_name, "/".join(url_end), url_name) if name]
         # Most images are in the same folder as the image before.
         for base in (self._base, *self._bases):
             for name in names:
                 if (base / name).is_file():
                     self._base = base
                     return base / name
+        first_name = names[0] if names else "without a name"
         raise DataError(
-            f"{self._path}: image {image.id}: the image {(names or ['without a name'])[0]} is not in "
+            f"{self._path}: image {image.id}: the image {first_name} is not in "
             f"{self._bases[0]}; name the folder that holds it ({setting('images')})"
         )
 

@@ -82,9 +82,14 @@ class _Talk(Struct):
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Yield a question or dialogue for each conversation.
+    """Yield a question or dialogue for each conversation in a table.
 
-    After the last one, raise WrongRowsError if rows cannot be used.
+    The last draft has the notes about the whole file, for example on conversations whose images belong to later messages.
+    After it, raise WrongRowsError if rows cannot be used.
+
+    Args:
+        params: The fields of `Params`: the file, its columns, and how images are found.
+        folder: The folder that contains the file.
     """
     chosen = read_params(params, Params)
     path = (folder or Path()) / chosen.file
@@ -110,18 +115,20 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
                 raise DataError(row.fault)
             messages = listed(row.cells.get(chosen.columns.messages)) or []
             talk = _read_messages(messages, row.where)
-            pictures = [
-                picture_of(cell, row.where, images, fetched, files)
-                for cell in _image_cells(row, chosen.columns)
-            ]
+            pictures = []
+            for cell in _image_cells(row, chosen.columns):
+                pictures.append(picture_of(cell, row.where, images, fetched, files))
             last = _conversation_draft(row, talk, chosen.columns, pictures)
             if chosen.options_in_question:
                 last = replace(last, rounds=tuple(with_listed_options(last.rounds, row.where)))
                 continue
-            if any(MARK in question for question in talk.questions[1:]):
+            later_questions = talk.questions[1:]
+            if any(MARK in question for question in later_questions):
                 rows_with_later_images.append(row.number)
-            if any(map(_names_listed_option, talk.questions, talk.replies)):
-                rows_with_letters.append(row.number)
+            for question, reply in zip(talk.questions, talk.replies, strict=False):
+                if _names_listed_option(question, reply):
+                    rows_with_letters.append(row.number)
+                    break
         except DataError as error:
             faults.append(str(error))
     if last is not None:

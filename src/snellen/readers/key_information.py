@@ -102,7 +102,9 @@ def _funsd_drafts(path: Path) -> Iterator[Draft | Exclusion]:
             if entry.label != "question":
                 continue
             where = f"{file}: form id {entry.id}"
-            linked_ids = [end for link in entry.linking for end in link if end != entry.id]
+            linked_ids: list[int] = []
+            for link in entry.linking:  # the ids of two texts
+                linked_ids += [end for end in link if end != entry.id]
             for linked_id in linked_ids:
                 if linked_id not in entries:
                     raise DataError(f"{where}: linked with {linked_id}, which is not there")
@@ -132,9 +134,9 @@ def _poie_drafts(path: Path, folder: Path | None) -> Iterator[Draft | Exclusion]
     """
     base: Path | None = None
     for where, label in json_lines(path, _Label):
-        base = base or base_of(
-            label.file_name, (path.parent, locate_or_none(folder, "image_files"), folder), where
-        )
+        if base is None:
+            possible_folders = (path.parent, locate_or_none(folder, "image_files"), folder)
+            base = base_of(label.file_name, possible_folders, where)
         for key, value in label.entity_dict.items():
             if key not in POIE:
                 raise DataError(f"{where}: unknown key {key!r}; known are {', '.join(POIE)}")

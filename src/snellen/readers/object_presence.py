@@ -87,12 +87,16 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
             f"set images = {len(eligible)}, or 0 for all"
         )
     sample = _draw_images(eligible, chosen)
-    image_folders = [base for name in chosen.folders if (base := locate_or_none(folder, name))]
+    image_folders = []
+    for name in chosen.folders:
+        image_folder = locate_or_none(folder, name)
+        if image_folder:
+            image_folders.append(image_folder)
     if not image_folders:
         image_folders = [path.parent]
     number = 0
-    n_left_out = len(all_pictures) - len(eligible)
-    note = f"{path.name}: {len(sample)} of {len(all_pictures)} images; {n_left_out} have too few objects"
+    left_out_count = len(all_pictures) - len(eligible)
+    note = f"{path.name}: {len(sample)} of {len(all_pictures)} images; {left_out_count} have too few objects"
     for picture, labelled_names in zip(sample, object_questions(sample, chosen, rng), strict=True):
         file = base_of(picture.image, image_folders, picture.where) / picture.image
         for name, label in labelled_names:
@@ -150,7 +154,7 @@ def object_questions(
                 )
             ranked = ranking(positive)
             if chosen.draw == "top-half":
-                half = -(-len(ranked) // 2)  # rounded up
+                half = (len(ranked) + 1) // 2  # rounded up
                 ranked = ranked[:half]
             ranked_absent = [name for name in ranked if name not in excluded]
             if ranked_absent and chosen.draw == "first":

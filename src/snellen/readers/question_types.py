@@ -333,11 +333,11 @@ class AttributeQuestions(QuestionType, frozen=True):
     """The only attribute that is asked about; all attributes if empty."""
 
     def fits(self, picture: AnnotatedImage) -> bool:
-        return any(
-            self.of in ("", attribute)
-            for attributes in attributes_in(picture)
-            for attribute in attributes
-        )
+        for attributes in attributes_in(picture):
+            for attribute in attributes:
+                if self.of in ("", attribute):
+                    return True
+        return False
 
     def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
         """Yield questions about attributes of the image or of its objects, such as the colour of the car.
@@ -385,8 +385,8 @@ the image's width or height.
 
 Closer to a line, it is unclear in which part the object is.
 """
-TURNED = "the image is stored turned, so that left is not left"
-SEVERAL = "no object, or only one, that is alone of its name and has a box"
+NOT_UPRIGHT = "the image is stored turned, so that left is not left"
+FEWER_THAN_TWO_OBJECTS = "no object, or only one, that is alone of its name and has a box"
 
 
 def placed_objects(picture: AnnotatedImage) -> list[tuple[AnnotatedObject, Box]]:
@@ -420,7 +420,7 @@ class LocationQuestions(QuestionType, frozen=True):
             return
         width, height, is_upright = source.stored_size(picture)
         if not is_upright:
-            yield Exclusion(TURNED)
+            yield Exclusion(NOT_UPRIGHT)
             return
         askable = []
         for item, box in objects:
@@ -492,35 +492,39 @@ class SpatialQuestions(QuestionType, frozen=True):
         return len([item for item in picture.objects if item.box]) > 1
 
     def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
-        """Yield questions about where an object is relative to another, such as "left of the
-        table".
+        """Yield questions about where an object is relative to another, such as "left of the table".
 
-        Pairs of objects are left out unless one is clearly beside or above the other. A direction
-        is a wrong option only if the object is clearly not there.
+        Objects with the same name are left out, since their name does not say which one is meant. Pairs are left out
+        unless one object is clearly beside or above the other. A direction is a wrong option only if the object is clearly
+        not there.
         """
         objects = placed_objects(picture)
         if len(objects) < 2:
-            yield Exclusion(SEVERAL)
+            yield Exclusion(FEWER_THAN_TWO_OBJECTS)
             return
-        if not source.stored_size(picture)[2]:
-            yield Exclusion(TURNED)
+        _, _, is_upright = source.stored_size(picture)
+        if not is_upright:
+            yield Exclusion(NOT_UPRIGHT)
             return
         rng = source.rng("spatial", picture.id)
         askable: list[tuple[str, str, str, list[str]]] = []
-        for pair in combinations(objects, 2):
-            (item, box), (other, other_box) = pair if rng.random() < 0.5 else reversed(pair)
-            direction = direction_of(box, other_box)
-            if direction:
-                wrong = [
-                    word
-                    for word in _IS_APART
-                    if word != direction and not _IS_APART[word](box, other_box)
-                ]
-                askable.append((item.name, other.name, direction, wrong))
+        for first, second in combinations(objects, 2):
+            # The object that is asked about is a random one of the two.
+            if rng.random() < 0.5:
+                (item, box), (other, other_box) = first, second
             else:
+                (item, box), (other, other_box) = second, first
+            direction = direction_of(box, other_box)
+            if not direction:
                 yield Exclusion("the objects are not clearly beside or above each other")
-        for name, other_name, direction, wrong in some(askable, self.most, rng):
-            options = [f"{word} the {other_name}" for word in wrong]
+                continue
+            wrong_directions = []
+            for word, is_apart in _IS_APART.items():
+                if word != direction and not is_apart(box, other_box):
+                    wrong_directions.append(word)
+            askable.append((item.name, other.name, direction, wrong_directions))
+        for name, other_name, direction, wrong_directions in some(askable, self.most, rng):
+            options = [f"{word} the {other_name}" for word in wrong_directions]
             text = phrased(self.ask, name=name, other=other_name)
             question = choice_question(
                 text, (f"{direction} the {other_name}",), options, closed=True
@@ -586,13 +590,14 @@ class SizeQuestions(QuestionType, frozen=True):
         """
         objects = [item for item in single_objects(picture).values() if item.box or item.mask]
         if len(objects) < 2:
-            yield Exclusion(SEVERAL)
+            yield Exclusion(FEWER_THAN_TWO_OBJECTS)
             return
         rng = source.rng("size", picture.id)
         askable: list[tuple[str, str]] = []
         sized = [(_area(item), item) for item in objects]
         for pair in combinations(sized, 2):
-            (small_area, small), (large_area, large) = sorted(pair, key=lambda entry: entry[0])
+            by_area = sorted(pair, key=lambda entry: entry[0])
+            (small_area, small), (large_area, large) = by_area
             if bool(small.mask) != bool(large.mask):
                 yield Exclusion("one has an outline, and the other only a box")
             elif large_area < self.times * small_area:

@@ -164,7 +164,8 @@ def _table_source(chosen: Params, path: Path, images: Path) -> TableSource:
             )
         columns, answer_is = recognised
     else:
-        columns, answer_is = chosen.columns, chosen.answer_is
+        columns = chosen.columns
+        answer_is = chosen.answer_is
         _check_columns_exist(read_rows(path, chosen.encoding), path, columns)
 
     named = {*column_names(columns.unused)}
@@ -261,7 +262,9 @@ def _check_columns_exist(rows: Iterator[SourceRow], path: Path, columns: TableCo
     A table without rows passes. Of several option columns, only the first one is required, because
     rows may have fewer options.
     """
-    existing = {name for row in islice(rows, LOOKED_AT) for name in row.cells}
+    existing: set[str] = set()
+    for row in islice(rows, LOOKED_AT):
+        existing.update(row.cells)
     if not existing:
         return
     for role, names in columns.columns_by_role().items():

@@ -178,9 +178,10 @@ def _no_such_option_error(
     message says that instead.
     """
     text = as_text(answer).strip()
-    letters = [
-        letter for letter, option in zip(LETTERS, options, strict=False) if option.strip() == text
-    ]
+    letters = []
+    for letter, option in zip(LETTERS, options, strict=False):
+        if option.strip() == text:
+            letters.append(letter)
     if len(letters) > 1:
         return DataError(
             f"{where}: the options {' and '.join(letters)} are both {text!r}, like the answer; change one of them"

@@ -21,7 +21,7 @@ from snellen.recognition.profiles import ENCODED, URL
 if TYPE_CHECKING:
     from snellen.fetching.image_urls import ImageDownloads
 
-LONGEST_PATH = 1024
+MAX_PATH_CHARACTERS = 1024
 """Characters of a path; longer texts are base64."""
 
 
@@ -73,6 +73,10 @@ def picture_of(
 ) -> bytes | Path | LazyImage:
     """Return the image that a cell contains or names.
 
+    Images and their bytes are returned as they are. Other cells are texts, for which these rules apply in order: the name
+    of an image that `files` finds; a URL; a data URL; a path, if the text is short, does not begin like an image in
+    base64, and has a suffix; and otherwise base64 text.
+
     Args:
         cell: An image, a path, a URL, a data URL, base64 text, or an object with `bytes`, `path` or `url`.
         where: File and line, for error messages.
@@ -111,7 +115,7 @@ def picture_of(
         return decode_base64(cell.partition(",")[2], where, "a data URL")
 
     looks_encoded = cell.startswith(ENCODED) and not PICTURE_FILE.fullmatch(cell)
-    if len(cell) <= LONGEST_PATH and not looks_encoded:
+    if len(cell) <= MAX_PATH_CHARACTERS and not looks_encoded:
         path = _path_below_folder(folder, cell, where)
         if path.suffix:
             return path

@@ -136,13 +136,17 @@ def _scene_drafts(
     for word in words:
         if isinstance(word, Exclusion):
             yield word
-        elif not has_word(word.text):
+            continue
+        if not has_word(word.text):
             yield Exclusion(NO_WORD)
-        elif small := _size_fault(word.box, scenes):
-            yield Exclusion(small)
-        else:
-            base = base or base_of(word.picture, bases, word.where)
-            yield _word_draft(word, base / word.picture, scenes)
+            continue
+        size_fault = _size_fault(word.box, scenes)
+        if size_fault:
+            yield Exclusion(size_fault)
+            continue
+        if base is None:
+            base = base_of(word.picture, bases, word.where)
+        yield _word_draft(word, base / word.picture, scenes)
 
 
 def _size_fault(box: Box, scenes: Scenes) -> str:
@@ -423,7 +427,14 @@ def _split_label_line(line: str, *, doubled: bool) -> tuple[str, str]:
 
 
 def _id_label_lines(path: Path) -> Iterator[Word]:
-    """Yield the words of lines `ID,LABEL`. A label that opens with a bar may span lines until a closing bar."""
+    """Yield the words of lines `ID,LABEL`, as where they are, the file of their image, and the label.
+
+    A label that begins with a bar (`|`) ends with one, perhaps on a later line. Its lines are then joined by spaces, and
+    the bars are removed. The image is `ID.jpg`.
+
+    Raises:
+        DataError: A line has another form, or a bar is never closed.
+    """
     pending: Word | None = None
     with open_text(path) as file:
         for number, line in enumerate(DelimitedLines(file, path), 1):
@@ -434,9 +445,10 @@ def _id_label_lines(path: Path) -> Iterator[Word]:
                 label = f"{label} {text}".strip()
             elif not text:
                 continue
-            elif not (pair := _PAIR.fullmatch(text)):
-                raise DataError(f"{where}: {text!r} is not ID,LABEL")
             else:
+                pair = _PAIR.fullmatch(text)
+                if pair is None:
+                    raise DataError(f"{where}: {text!r} is not ID,LABEL")
                 picture = f"{pair[1]}.jpg"
                 label = pair[2].strip()
 

@@ -76,27 +76,36 @@ class PresenceQuestions(QuestionType, frozen=True):
     def _draw_absent_name(
         self, name: str, absent: frozenset[str], source: AnnotatedSource, rng: random.Random
     ) -> str:
-        """Return the name of an absent object to ask about, chosen by the setting `negatives`;
-        empty if there is none.
+        """Return the name of an absent object to ask about.
+
+        The setting `negatives` decides: `even` draws a name with a probability that grows with the number of its objects
+        in all images; `popular` takes the most frequent name, and `adversarial` the name that most often occurs together
+        with `name`. With `random`, or if such a name is not found, each name is equally likely.
 
         Args:
             name: The name of an object that is in the image.
             absent: The names to choose from.
             source: All images, for the frequencies of names.
             rng: Source of randomness.
+
+        Returns:
+            The name; "" if there are no names to choose from.
         """
         if not absent:
             return ""
         if self.negatives == "even":
             for _ in range(100):
-                if (drawn := rng.choice(source.occurrences)) in absent:
-                    return drawn
+                drawn_name = rng.choice(source.occurrences)
+                if drawn_name in absent:
+                    return drawn_name
         elif self.negatives != "random":
-            ranking = source.once(
-                _rank_by_frequency if self.negatives == "popular" else _rank_by_co_occurrence
-            )(name)
-            if first := next((candidate for candidate in ranking if candidate in absent), ""):
-                return first
+            make_ranking = _rank_by_co_occurrence
+            if self.negatives == "popular":
+                make_ranking = _rank_by_frequency
+            ranked_names = source.once(make_ranking)
+            for candidate in ranked_names(name):
+                if candidate in absent:
+                    return candidate
         return rng.choice(sorted(absent))
 
     def _presence_question(self, name: str, answer: str) -> FormedQuestion:
@@ -445,7 +454,7 @@ class TextQuestions(QuestionType, frozen=True):
     def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
         """Yield questions what is written in an image. If it has several texts, a red box shows which one is meant."""
         formed = []
-        for place, line in enumerate(picture.texts):
+        for index, line in enumerate(picture.texts):
             if not has_word(line.text):
                 yield Exclusion(NO_WORD)
             elif line.box is None and len(picture.texts) > 1:
@@ -453,19 +462,20 @@ class TextQuestions(QuestionType, frozen=True):
             elif line.box is not None and min(line.box[2:]) < self.smallest:
                 yield Exclusion(f"the box is smaller than {self.smallest:g} pixels")
             else:
-                own = (
-                    "What is written in the red box?"
-                    if line.box
-                    else "What is written in the picture?"
-                )
-                beside = tuple(other.text for other in picture.texts)
-                question = choice_question(
-                    self.ask or own, (line.text,), *([beside] if line.box else []), source.texts
-                )
+                # Wrong options are texts of the same image, if a box shows which one is meant, and then of all images.
+                if line.box:
+                    default_text = "What is written in the red box?"
+                    texts_of_image = tuple(other.text for other in picture.texts)
+                    candidates = [texts_of_image, source.texts]
+                    outlines: tuple[Outline, ...] = (Outline(line.box, width=3),)
+                else:
+                    default_text = "What is written in the picture?"
+                    candidates = [source.texts]
+                    outlines = ()
+                question = choice_question(self.ask or default_text, (line.text,), *candidates)
                 if self.open:
                     question = QuestionDraft(question.question, texts=question.texts)
-                outlines = (Outline(line.box, width=3),) if line.box else ()
-                formed.append(FormedQuestion(str(place), (question,), outlines=outlines))
+                formed.append(FormedQuestion(str(index), (question,), outlines=outlines))
         yield from some(formed, self.most, source.rng("text", picture.id))
 
 
@@ -495,10 +505,9 @@ class KeyQuestions(QuestionType, frozen=True):
                 yield Exclusion(NO_WORD if values else "no value")
                 continue
             text = phrased(self.ask, key=key.replace("_", " "))
-            question = (
-                QuestionDraft(text, texts=values)
-                if self.open
-                else choice_question(text, values, source.fields[key])
-            )
+            if self.open:
+                question = QuestionDraft(text, texts=values)
+            else:
+                question = choice_question(text, values, source.fields[key])
             formed.append(FormedQuestion(key, (question,), key))
         yield from some(formed, self.most, source.rng("key", picture.id))

@@ -47,20 +47,26 @@ class OptionSplitter:
     """
 
     def __init__(self, inline: InlineOptions) -> None:
+        """Compile a pattern for the label of each option, such as `A. ` together with the text that separates it.
+
+        Before the first label is the heading, such as `Options:`, or else white space. Before each further label is the
+        text that separates two options, such as a comma. White space after the label is required only if the declared
+        label ends with white space.
+        """
         if inline.label.count(LETTER) != 1:
             raise DataError(
                 f"inline: the label {inline.label!r} needs {LETTER} where the letter stands, once"
             )
-        before_letter, after_letter = map(re.escape, inline.label.strip().split(LETTER))
-        blank = r"(?:\s+|$)" if inline.label[-1].isspace() else r"\s*"
+        before_letter, after_letter = inline.label.strip().split(LETTER)
+        white_space_after = r"(?:\s+|$)" if inline.label[-1].isspace() else r"\s*"
         heading = rf"\s*(?:{inline.heading})\s*" if inline.heading else r"\s+"
+        letters = LETTERS.lower() if inline.lower else LETTERS
         try:
-            letters = LETTERS.lower() if inline.lower else LETTERS
             self._labels: list[re.Pattern[str]] = []
             for index, letter in enumerate(letters):
-                separator = inline.between if index else heading
-                label = f"{before_letter}{letter}{after_letter}"
-                self._labels.append(re.compile(rf"(?:{separator}){label}{blank}"))
+                separator = heading if index == 0 else inline.between
+                label = re.escape(before_letter) + letter + re.escape(after_letter)
+                self._labels.append(re.compile(rf"(?:{separator}){label}{white_space_after}"))
             self._closing: re.Pattern[str] | None = None
             if inline.closing:
                 self._closing = re.compile(rf"\s*(?:{inline.closing})\s*$", re.DOTALL)
@@ -88,12 +94,13 @@ class OptionSplitter:
             labels.append(match)
         if len(labels) < 2:
             return body.strip(), ()
+        # An option ends where the label of the next one begins, and the last one at the end of the text.
         option_ends = [label.start() for label in labels[1:]] + [len(body)]
-        options = tuple(
-            body[label.end() : end].strip() for label, end in zip(labels, option_ends, strict=True)
-        )
+        options = []
+        for label, end in zip(labels, option_ends, strict=True):
+            options.append(body[label.end() : end].strip())
         question = body[: labels[0].start()].strip()
-        return question, options
+        return question, tuple(options)
 
 
 def _last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
@@ -186,31 +193,47 @@ class QuestionMaker:
     """
 
     def __init__(self, question: Question, fields: Fields) -> None:
-        def needed(text: str) -> Template:
+        """Prepare the templates of a declared question, which are filled with the fields of each record.
+
+        Args:
+            question: The declaration of the question, its options and its answer.
+            fields: The fields of a record, by name.
+
+        Raises:
+            DataError: Options are declared twice: as fields and inside the text of the question.
+        """
+
+        def required_template(text: str) -> Template:
+            """Return a template that raises FieldError for a record in which a field of it is empty."""
             return Template(text, fields, needed=True)
 
-        self._question = needed(question.question)
-        self._rewordings = [needed(text) for text in question.rewordings]
+        self._question = required_template(question.question)
+        self._rewordings = [required_template(text) for text in question.rewordings]
         answers = (question.answer,) if isinstance(question.answer, str) else question.answer
-        self._answers = [needed(text) for text in answers]
+        self._answers = [required_template(text) for text in answers]
         if question.options and question.inline:
             raise DataError("options and inline: give one of both")
-        self._options = _Options(question, fields) if question.options or question.inline else None
+        self._options: _Options | None = None
+        if question.options or question.inline:
+            self._options = _Options(question, fields)
         self._splitter = OptionSplitter(question.inline) if question.inline else None
         self._may_repeat = question.may_repeat
-        self._votes = question.answer_is == "votes"
+        self._has_votes = question.answer_is == "votes"
         self._repairs = question.repairs
-        self._wrong = re.compile(rf"\b(?:{'|'.join(map(re.escape, question.repairs))})\b")
+        misspellings = "|".join(re.escape(misspelling) for misspelling in question.repairs)
+        self._misspelling = re.compile(rf"\b(?:{misspellings})\b")
+
+        # For wrong options: which group of answers they are drawn from, or what their writer is told.
         self._spec = question.distractors
-        self._pool_keys = (
-            [Template(text, fields) for text in self._spec.pools] if self._spec else []
-        )
+        self._pool_keys: list[Template] = []
         self._rationale: Template | None = None
         self._question_for_writer: Template | None = None
-        if self._spec and self._spec.rationale:
-            self._rationale = needed(self._spec.rationale)
-        if self._spec and self._spec.question:
-            self._question_for_writer = needed(self._spec.question)
+        if self._spec:
+            self._pool_keys = [Template(text, fields) for text in self._spec.pools]
+            if self._spec.rationale:
+                self._rationale = required_template(self._spec.rationale)
+            if self._spec.question:
+                self._question_for_writer = required_template(self._spec.question)
         self._specs_by_keys: dict[tuple[str, ...], DistractorSpec] = {}
 
     @property
@@ -265,18 +288,19 @@ class QuestionMaker:
                     may_repeat=self._may_repeat,
                 )
                 return _drop_empty_options(question, self._options.may_lack)
+        accepted_texts = self._accepted_texts(record) if self._answers else ()
+        distractors = None
+        if self._spec:
+            distractors = self._distractor_spec(self._spec, record, pools)
         return QuestionDraft(
-            text,
-            texts=self._accepted_texts(record) if self._answers else (),
-            distractors=self._distractor_spec(self._spec, record, pools) if self._spec else None,
-            rewordings=rewordings,
+            text, texts=accepted_texts, distractors=distractors, rewordings=rewordings
         )
 
     def _correct_misspellings(self, text: str) -> str:
         """Return a text in which the words of the setting `repairs` are spelt correctly."""
         if not self._repairs:
             return text
-        return self._wrong.sub(lambda word: self._repairs[word[0]], text)
+        return self._misspelling.sub(lambda word: self._repairs[word[0]], text)
 
     def _accepted_texts(self, record: Record) -> tuple[str, ...]:
         """Return the accepted answers to the question of a record.
@@ -293,7 +317,7 @@ class QuestionMaker:
         has_empty_text = any(not text or text.isspace() for text in texts)
         if not texts_by_template[0] or has_empty_text:
             raise FieldError(self._empty_answer_message(record))
-        if not self._votes:
+        if not self._has_votes:
             return tuple(dict.fromkeys(texts))
         ranked = by_votes(texts)
         votes = [text.strip() for text in texts]
@@ -379,20 +403,30 @@ class _Options:
     """Reads the options of a record and finds the correct one."""
 
     def __init__(self, question: Question, fields: Fields) -> None:
+        """Prepare the options in the form in which an entry declares them.
+
+        The options of a question are one of these: a table of labels and texts, which are the same for all records; the
+        name of a field that has a list of texts; or several templates, each of which makes one option.
+
+        Raises DataError if a text is declared that is not the name of a field, or the answers are declared as votes.
+        """
         options = question.options
-        self._labels = list(options) if isinstance(options, dict) else []
-        self._fixed = tuple(options.values()) if isinstance(options, dict) else ()
+        self._labels: list[str] = []
+        self._fixed: tuple[str, ...] = ()
         self._list: Field | None = None
-        if isinstance(options, str):
+        self._templates: list[Template] = []
+        if isinstance(options, dict):
+            self._labels = list(options)
+            self._fixed = tuple(options.values())
+        elif isinstance(options, tuple):
+            self._templates = [Template(text, fields) for text in options]
+        else:
             template = Template(options, fields)
             if not template.is_field:
                 raise DataError(
                     f"options = {options!r} is not a field with a list; write several templates as a list"
                 )
             self._list = template.fields[0]
-        self._templates = (
-            [Template(text, fields) for text in options] if isinstance(options, tuple) else []
-        )
         if question.answer_is == "votes":
             raise DataError(
                 'answer_is = "votes" is for questions without options; leave it out, or the options'
@@ -421,22 +455,26 @@ class _Options:
     def gold(self, answer: Template, record: Record, options: tuple[str, ...]) -> int:
         """Return the index of the correct option, from 0.
 
+        The answer of a record names the option by its index, letter, text or label, as the entry declares: for the
+        second of the options (cat, dog), that is 1, B, dog, or the label that the entry gives it.
+
         Raises FieldError if the answer is not one of the options.
         """
         text = answer.fill(record)
-        choices: dict[OptionName, Sequence[str]] = {
-            "index": [str(number) for number in range(len(options))],
+        names_by_form: dict[OptionName, Sequence[str]] = {
+            "index": [str(index) for index in range(len(options))],
             "letter": LETTERS[: len(options)],
             "text": options,
             "label": self._labels,
         }
-        if text in choices[self._answer_form]:
-            return choices[self._answer_form].index(text)
+        option_names = names_by_form[self._answer_form]
+        if text in option_names:
+            return option_names.index(text)
         name = _answer_name(answer)
         if self._answer_form == "index":
             option_list: Any = self._list.name if self._list else "options"
             raise FieldError(f"{name} {text} but {option_list} are 0-{len(options) - 1}")
-        raise FieldError(f"the {name} {text!r} is none of {', '.join(choices[self._answer_form])}")
+        raise FieldError(f"the {name} {text!r} is none of {', '.join(option_names)}")
 
 
 def _answer_name(answer: Template) -> str:

@@ -7,7 +7,7 @@ images.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -111,26 +111,30 @@ def _join_in_order(
 ) -> LocatedRecords:
     """Yield each record of the first file with the one record of the second file that matches it.
 
-    Both files are read at the same time. Usually they are in the same order, so that few records
-    are in memory; a record of the second file that comes too early is kept until its match comes.
+    Records match if the field `join.to` of the first is equal to the field `join.key` of the second. The record of the
+    second file is added to that of the first, as the field `join.name`.
+
+    Both files are read at the same time. Usually they are in the same order, so that few records are in memory. A record
+    of the second file that is read before its match is kept until then.
 
     Raises:
         DataError: A record of either file has no match, a key appears twice, or fields that must
             agree differ.
     """
-    waiting: dict[Any, tuple[str, Record]] = {}
+    unmatched_seconds: dict[Any, tuple[str, Record]] = {}
+    """Records of the second file that were read and have no match yet, by key, with their location."""
     for where, record in records:
         wanted_key = record[join.to]
-        while wanted_key not in waiting:
-            following = next(seconds, None)
-            if following is None:
+        while wanted_key not in unmatched_seconds:
+            located_second = next(seconds, None)
+            if located_second is None:
                 raise DataError(f"{where}: the {join.to} {wanted_key} has no record in {path}")
-            second_where, second = following
+            second_where, second = located_second
             second_key = second[join.key]
-            if second_key in waiting:
+            if second_key in unmatched_seconds:
                 raise DataError(f"{second_where}: the {join.key} {second_key} appears twice")
-            waiting[second_key] = following
-        second_where, second = waiting.pop(wanted_key)
+            unmatched_seconds[second_key] = located_second
+        second_where, second = unmatched_seconds.pop(wanted_key)
         for field in join.same:
             if second[field] != record[field]:
                 raise DataError(
@@ -138,37 +142,39 @@ def _join_in_order(
                 )
         record[join.name] = second
         yield where, record
-    unmatched = next(chain(waiting.values(), seconds), None)
+    unmatched = next(chain(unmatched_seconds.values(), seconds), None)
     if unmatched is not None:
         second_where, second = unmatched
         raise DataError(f"{second_where}: there is no record with the {join.to} {second[join.key]}")
 
 
 def _join_in_memory(records: LocatedRecords, seconds: LocatedRecords, join: Join) -> LocatedRecords:
-    """Yield each record of the first file with its matches in the second file, which is held in
-    memory.
+    """Yield each record of the first file with its matches in the second file, which is read as a whole before.
 
-    It gets a list of all matches or, with `take = "first"`, the first match (an empty record if
-    there is none).
+    Records match if the field `join.to` of the first is equal to the field `join.key` of the second. The record of the
+    first file gets the field `join.name`: a list of all its matches or, with `take = "first"`, the first match, which is
+    an empty record if there is no match.
 
     Raises:
         DataError: A record of the second file is not matched, although the entry requires this.
     """
-    matches_by_key: dict[Any, list[Record]] = {}
-    unmatched: dict[Any, str] = {}
+    matches_by_key: dict[Any, list[Record]] = defaultdict(list)
+    unmatched_keys: dict[Any, str] = {}  # with the location of their first record
     for where, second in seconds:
-        unmatched.setdefault(second[join.key], where)
-        matches_by_key.setdefault(second[join.key], []).append(second)
+        key = second[join.key]
+        unmatched_keys.setdefault(key, where)
+        matches_by_key[key].append(second)
     for where, record in records:
-        matches = matches_by_key.get(record[join.to], [])
-        unmatched.pop(record[join.to], None)
+        key = record[join.to]
+        matches = matches_by_key.get(key, [])
+        unmatched_keys.pop(key, None)
         if join.take == "all":
             record[join.name] = matches
         else:
             record[join.name] = matches[0] if matches else {}
         yield where, record
-    if join.take == "all" and not join.others and unmatched:
-        key, where = next(iter(unmatched.items()))
+    if join.take == "all" and not join.others and unmatched_keys:
+        key, where = next(iter(unmatched_keys.items()))
         raise DataError(f"{where}: there is no record with the {join.to} {key}")
 
 
@@ -438,6 +444,13 @@ class _Reading:
     """Reads the questions in one file, as a mapping describes them."""
 
     def __init__(self, mapping: Mapping, path: Path, folder: Path | None) -> None:
+        """Prepare the templates and conditions of a mapping, so that they can be applied to each record.
+
+        Args:
+            mapping: Declares how the fields of a record become a question.
+            path: The file with the records, for messages and for files next to it.
+            folder: The folder with all files of the benchmark.
+        """
         self._mapping = mapping
         self._path = path
         self._folder = folder
@@ -454,8 +467,9 @@ class _Reading:
         self._once = Template(mapping.once, fields) if mapping.once else None
         self._counted = Template(mapping.number[0], fields, needed=True) if mapping.number else None
         self._repeat: list[dict[str, Template]] = []
-        for added in mapping.repeat:
-            self._repeat.append({name: Template(text, fields) for name, text in added.items()})
+        for added_fields in mapping.repeat:
+            templates = {name: Template(text, fields) for name, text in added_fields.items()}
+            self._repeat.append(templates)
         self._leave_out = []
         for rule in mapping.leave_out:
             self._leave_out.append((rule.why, make_leave_out_test(rule, fields)))
@@ -480,40 +494,48 @@ class _Reading:
     def _items(self) -> Iterator[Draft | Exclusion]:
         """Yield each question of the file, or an exclusion with the reason if it is left out.
 
-        A question that repeats another one (`once`) is skipped without an exclusion.
+        A question that repeats another one (`once`) is skipped without an exclusion. A record that cannot be read is left
+        out if the mapping allows a share of such records (`unreadable`).
+
+        Raises:
+            DataError: A record cannot be read, and the mapping allows no such records.
+            WrongRowsError: After the last question, if the share of such records is larger than allowed.
         """
         pools = self._answer_pools() if self._questions.pools_answers else {}
-        numbers: Counter[str] = Counter()
-        keys: set[str] = set()
-        unreadable: list[str] = []
-        questions = 0
+        count_of_number_key: Counter[str] = Counter()
+        seen_once_keys: set[str] = set()
+        faults: list[str] = []
+        question_count = 0
         for where, item in self._select_records():
             if isinstance(item, Exclusion):
                 yield item
                 continue
-            questions += 1
+            question_count += 1
             try:
                 if self._once is not None:
-                    key = self._once.fill(item)
-                    if key in keys:
+                    once_key = self._once.fill(item)
+                    if once_key in seen_once_keys:
                         continue
-                    keys.add(key)
+                    seen_once_keys.add(once_key)
                 if self._counted is not None and self._mapping.number is not None:
-                    key = self._counted.fill(item)
-                    item["@number"] = numbers[key] + self._mapping.number[1]
-                    numbers[key] += 1
+                    # Records with the same key are numbered, from the first number that the mapping declares.
+                    _, first_number = self._mapping.number
+                    number_key = self._counted.fill(item)
+                    item["@number"] = first_number + count_of_number_key[number_key]
+                    count_of_number_key[number_key] += 1
                 draft = self._draft(item, where, pools)
-            except (FieldError, DataError) as fault:
-                unreadable.append(
-                    str(fault) if isinstance(fault, DataError) else f"{where}: {fault}"
-                )
+            except (FieldError, DataError) as error:
+                if isinstance(error, DataError):
+                    faults.append(str(error))  # it has its location already
+                else:
+                    faults.append(f"{where}: {error}")
                 if not self._mapping.unreadable:
-                    raise DataError(unreadable[0]) from None
-                yield Exclusion(f"it cannot be read, the first as {unreadable[0]}")
+                    raise DataError(faults[0]) from None
+                yield Exclusion(f"it cannot be read, the first as {faults[0]}")
                 continue
             yield draft
-        if len(unreadable) > questions * self._mapping.unreadable:
-            raise WrongRowsError(unreadable)
+        if len(faults) > question_count * self._mapping.unreadable:
+            raise WrongRowsError(faults)
 
     def _answer_pools(self) -> Pools:
         """Return the answers to all questions of the file in groups by key, from which wrong

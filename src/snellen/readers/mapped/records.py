@@ -402,16 +402,16 @@ def _read_parallel_files(records: Records, path: Path, folder: Path | None) -> L
     columns = {name: _text_lines(file) for name, file in files.items()}
     first_name = next(iter(columns))
     first_file = files[first_name]
-    n_lines = len(columns[first_name])
+    line_count = len(columns[first_name])
     for name, lines in columns.items():
-        if len(lines) != n_lines:
+        if len(lines) != line_count:
             raise DataError(
-                f"{files[name]}: {len(lines)} lines, but {first_file.name} has {n_lines}"
+                f"{files[name]}: {len(lines)} lines, but {first_file.name} has {line_count}"
             )
     converters = {}
     for name, declared in records.fields.items():
         converters[name] = record_converter({name: declared})
-    for index in range(n_lines):
+    for index in range(line_count):
         number = index + 1
         record: Record = {"@row": number}
         for name, convert in converters.items():

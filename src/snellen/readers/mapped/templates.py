@@ -42,6 +42,13 @@ class Field:
     """
 
     def __init__(self, text: str, fields: Fields, *, needed: bool) -> None:
+        """Parse the content of the braces of a template, such as `name|title:strip` in `{name|title:strip}`.
+
+        Args:
+            text: One or several alternatives, of which the first with a value counts, and transforms of the value.
+            fields: The fields of a record, by name.
+            needed: Whether a record without a value is an error. Then `may_be_empty` is False.
+        """
         alternatives, *steps = _split_field(text)
         self.name = alternatives[0]
         self._values = [_make_value_getter(alternative, fields) for alternative in alternatives]
@@ -51,8 +58,12 @@ class Field:
         self._plain: ValueGetter | None = None
         if len(self._values) == 1:
             [value] = self._values
-            if not steps or (self._number and is_integer(fields, _parse_path(alternatives[0])[0])):
+            if not steps:
                 self._plain = value
+            elif self._number:
+                path, *_ = _parse_path(alternatives[0])
+                if is_integer(fields, path):
+                    self._plain = value
         self.may_be_empty = False
         for alternative in alternatives:
             if alternative.startswith("'"):
@@ -209,23 +220,31 @@ def _make_value_getter(text: str, fields: Fields) -> ValueGetter:
 def _make_path_getter(path: tuple[str, ...], fields: Fields) -> ValueGetter:
     """Return a function that takes a record and returns the value that a path leads to.
 
-    The most common kinds of paths have functions of their own, which are faster.
+    The path ("a", "b") leads to the field `b` in the object that the field `a` contains. The most common kinds of paths
+    have functions of their own, which are faster than `_follow_path`: a field, a field in an object, and a field in each
+    object of a list in an object.
     """
     if len(path) == 1:
         name = path[0]
         return lambda record: record.get(name)
     outer, inner, *deeper = path
-    if len(path) == 2 and isinstance(fields.get(outer), dict):
-        return lambda record: (record.get(outer) or {}).get(inner)
-    if (
-        len(path) == 3
-        and isinstance(fields.get(outer), dict)
-        and isinstance(fields[outer].get(inner), list)
-    ):
-        last = deeper[0]
-        return lambda record: [
-            item.get(last) for item in (record.get(outer) or {}).get(inner) or ()
-        ]
+    is_in_object = isinstance(fields.get(outer), dict)
+    if is_in_object and len(path) == 2:
+
+        def get_inner(record: Record) -> Any:
+            outer_value = record.get(outer) or {}
+            return outer_value.get(inner)
+
+        return get_inner
+    if is_in_object and len(path) == 3 and isinstance(fields[outer].get(inner), list):
+        [last] = deeper
+
+        def get_from_each_item(record: Record) -> list[Any]:
+            outer_value = record.get(outer) or {}
+            items = outer_value.get(inner) or ()
+            return [item.get(last) for item in items]
+
+        return get_from_each_item
     return lambda record: _follow_path(record, path)
 
 

@@ -137,7 +137,10 @@ def literal(texts: TextList) -> TextList:
 
     Other texts stay as they are.
     """
-    return [item for text in texts for item in _items(text)]
+    items: list[str] = []
+    for text in texts:
+        items.extend(_items(text))
+    return items
 
 
 def _items(text: str) -> TextList:
