@@ -253,6 +253,6 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=40)
     chosen = parser.parse_args()
     os.environ["HF_TOKEN"] = ""
-    download.SHORTEST_PAUSE = 0.001
+    download.MIN_PAUSE_SECONDS = 0.001
     _scratch = tempfile.TemporaryDirectory()
     print(table(measure(chosen.seeds)))

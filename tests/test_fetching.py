@@ -54,7 +54,7 @@ def seeds(quick: int) -> list[Any]:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("snellen.fetching.download.SHORTEST_PAUSE", 0.001)
+    monkeypatch.setattr("snellen.fetching.download.MIN_PAUSE_SECONDS", 0.001)
 
 
 def point_at(hub: HubServer, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

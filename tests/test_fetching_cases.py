@@ -48,8 +48,8 @@ DIGEST = r"[0-9a-f]{64}"
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("snellen.fetching.download.SHORTEST_PAUSE", 0.001)
-    monkeypatch.setattr("snellen.fetching.hub.SHORTEST_PAUSE", 0.001)
+    monkeypatch.setattr("snellen.fetching.download.MIN_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr("snellen.fetching.hub.MIN_PAUSE_SECONDS", 0.001)
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
     monkeypatch.setenv("HF_TOKEN", "")
 

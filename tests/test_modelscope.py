@@ -26,7 +26,7 @@ def speak_to(server: ModelScopeServer, monkeypatch: pytest.MonkeyPatch, token: s
     monkeypatch.setenv("MODELSCOPE_DOMAIN", urlsplit(server.url).netloc)
     monkeypatch.setenv("MODELSCOPE_API_TOKEN", token)
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
-    monkeypatch.setattr("snellen.fetching.download.SHORTEST_PAUSE", 0.001)
+    monkeypatch.setattr("snellen.fetching.download.MIN_PAUSE_SECONDS", 0.001)
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -37,7 +37,7 @@ def test_files_are_fetched_once_page_by_page_and_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     more = {f"other/{number}.txt": b"x" for number in range(5)}
-    monkeypatch.setattr("snellen.fetching.modelscope.PAGE", 3)
+    monkeypatch.setattr("snellen.fetching.modelscope.FILES_PER_PAGE", 3)
     with ModelScopeServer({NAME: Repo({**FILES, **more})}) as server:
         speak_to(server, monkeypatch)
         folder = fetch_from_modelscope(NAME, PATTERNS, {}, tmp_path)

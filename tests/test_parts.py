@@ -100,8 +100,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr("snellen.fetching.parts.PART_FROM", 1_000_000)
-    monkeypatch.setattr("snellen.fetching.download.SHORTEST_PAUSE", 0.001)
+    monkeypatch.setattr("snellen.fetching.parts.MIN_BYTES_FOR_PART", 1_000_000)
+    monkeypatch.setattr("snellen.fetching.download.MIN_PAUSE_SECONDS", 0.001)
     impatient = SimpleNamespace(**{**vars(time), "sleep": lambda seconds: None})
     monkeypatch.setattr("huggingface_hub.utils._http.time", impatient)
     (tmp_path / "suites" / "large.toml").write_text(ENTRY.format(more=""))
@@ -196,7 +196,7 @@ def test_a_run_with_a_limit_is_asked_scored_and_scored_again_beside_the_whole(
 
 
 def test_a_small_dataset_is_fetched_whole(hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("snellen.fetching.parts.PART_FROM", 1_000_000_000)
+    monkeypatch.setattr("snellen.fetching.parts.MIN_BYTES_FOR_PART", 1_000_000_000)
     assert found(4).folder == benchmark_folder("large")
 
 

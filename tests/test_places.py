@@ -346,7 +346,7 @@ def test_it_is_asked_before_much_is_fetched(
     with using_callbacks(UserCallbacks(said.append, agree=asked.append)):
         announce_fetch(coco)
         assert said == [told] and not asked
-        monkeypatch.setattr("snellen.fetching.sources.MUCH", 1_000_000_000)
+        monkeypatch.setattr("snellen.fetching.sources.CONSENT_BYTES", 1_000_000_000)
         with pytest.raises(NoSourceError, match="nothing was fetched; choose fewer benchmarks"):
             announce_fetch(coco)
         agree_to_all()

@@ -49,9 +49,8 @@ class Condition:
             raise DataError(
                 f"{self._setting_text} is not a condition; an example is \"dimension == 'CG'\""
             ) from None
-        self.names = frozenset(
-            node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name)
-        )
+        names = [node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name)]
+        self.names = frozenset(names)
         self._check(self._tree)
 
     @property
@@ -71,8 +70,8 @@ class Condition:
                     self._check(part)
             case ast.UnaryOp(op=ast.Not(), operand=part):
                 self._check(part)
-            case ast.Compare(left=left, ops=ops, comparators=others) if all(
-                type(op) in _COMPARE for op in ops
+            case ast.Compare(left=left, ops=operators, comparators=others) if all(
+                type(operator) in _COMPARE for operator in operators
             ):
                 for part in (left, *others):
                     self._check(part)

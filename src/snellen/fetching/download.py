@@ -42,9 +42,9 @@ from snellen.formats.retry_after import parse_retry_after
 
 ATTEMPTS = 5
 """Consecutive attempts without a byte after which a download fails."""
-SHORTEST_PAUSE = 0.25
+MIN_PAUSE_SECONDS = 0.25
 """Base of the pause between attempts, in seconds. It doubles with each attempt without a byte, up to 8."""
-LONGEST_PAUSE = 60.0
+MAX_PAUSE_SECONDS = 60.0
 """Maximum pause that a server may request, in seconds."""
 SILENCE = 60.0
 """Seconds without a byte after which an attempt ends."""
@@ -162,9 +162,10 @@ def _fetch_checked(task: _Task, target: Path) -> None:
     If the content is wrong, the file is downloaded once more. If it is wrong again, FetchError is
     raised.
     """
-    address, expected = task.address, task.expected
+    address = task.address
+    expected = task.expected
     part = target.with_name(target.name + ".part")
-    for last in (False, True):
+    for is_last_attempt in (False, True):
         _fetch_whole(task, part)
         fault = content_fault(part, expected)
         if not fault:
@@ -172,7 +173,7 @@ def _fetch_checked(task: _Task, target: Path) -> None:
             _tag_file(part).unlink(missing_ok=True)
             return
         _set_aside(part)
-        if last:
+        if is_last_attempt:
             raise FetchError(
                 f"{address} had unexpected content in two downloads: {fault}; the file has changed, or a proxy "
                 "alters it"
@@ -191,10 +192,12 @@ def _fetch_whole(task: _Task, part: Path) -> None:
     An interrupted download is continued where it stopped, after a pause. Raises FetchError if
     `ATTEMPTS` attempts in a row bring no further bytes, or if the server's answer is final.
     """
-    address, expected = task.address, task.expected
-    failures = 0
+    address = task.address
+    expected = task.expected
+    failures = 0  # attempts in a row without a further byte
     while True:
-        before, pause = _size(part), 0.0
+        size_before = _size(part)
+        pause = 0.0  # seconds for which the server asks the client to wait
         try:
             if _fetch_rest(task, part):
                 return
@@ -206,45 +209,61 @@ def _fetch_whole(task: _Task, part: Path) -> None:
             error.close()
             if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
                 part.unlink(missing_ok=True)
-            elif error.code not in _PASSING:
+            elif error.code not in _TEMPORARY_STATUSES:
                 raise fault from None
             pause = _wanted_pause(error.headers)
-            if pause > LONGEST_PAUSE:
+            if pause > MAX_PAUSE_SECONDS:
                 raise FetchError(f"{fault}, in {pause:,.0f} seconds") from None
         except LimitError as error:
             part.unlink(missing_ok=True)
             _tag_file(part).unlink(missing_ok=True)
             raise FetchError(str(error.strerror)) from error
         except (OSError, http.client.HTTPException) as error:
-            if isinstance(error, OSError) and error.errno in _FULL:
+            if isinstance(error, OSError) and error.errno in _DISK_FULL_ERRORS:
                 raise _no_room(part.parent, expected.size - _size(part), address) from None
             fault = unreached(address, error)
             if _is_final(error):
                 raise fault from None
-        failures = 0 if _size(part) > before else failures + 1
+        has_progressed = _size(part) > size_before
+        failures = 0 if has_progressed else failures + 1
         if failures == ATTEMPTS:
             raise fault from None
-        time.sleep(pause or min(SHORTEST_PAUSE * 2**failures, 8.0))
+        time.sleep(pause or min(MIN_PAUSE_SECONDS * 2**failures, 8.0))
 
 
-_PASSING = frozenset({408, 416, 425, 429, 500, 502, 503, 504})
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+_TEMPORARY_STATUSES = frozenset({408, 416, 425, 429, 500, 502, 503, 504})
+_DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
 
 
 def _fetch_rest(task: _Task, part: Path) -> bool:
-    """Send one request for the bytes that `part` lacks, and append them.
+    """Send one request for the bytes that a partly downloaded file lacks, and append them.
 
-    Return whether the file is complete now. If the server does not send a part of the file, or the
-    file has changed there, it is written from the beginning.
+    The file is downloaded from its beginning if the server does not send a part of it, or if it has changed on the server
+    since the first bytes were downloaded. That is recognised by the version of the file (its ETag or date), which is
+    stored in a file next to `part`.
+
+    Args:
+        task: The address, the expected content and the limits.
+        part: The file with the bytes that were downloaded so far. It need not exist.
+
+    Returns:
+        Whether the file is complete now. A file whose size the server does not state counts as complete.
     """
-    address, expected = task.address, task.expected
+    address = task.address
+    expected = task.expected
     present = _size(part)
-    tag = _read_tag(part)
+    stored_version = ""
+    stored_tag = _read_tag(part)
+    if stored_tag is not None and stored_tag.address == address:
+        stored_version = stored_tag.version
+    else:
+        present = 0  # the bytes may be of another file
     headers = {"User-Agent": f"snellen/{__version__}", "Accept-Encoding": "identity"}
-    if present and tag and tag.address == address and tag.version:
-        headers |= {"Range": f"bytes={present}-", "If-Range": tag.version}
-    elif present and expected.is_known and tag and tag.address == address:
-        headers |= {"Range": f"bytes={present}-"}
+    if present and stored_version:
+        headers["Range"] = f"bytes={present}-"
+        headers["If-Range"] = stored_version
+    elif present and expected.is_known:
+        headers["Range"] = f"bytes={present}-"
     else:
         present = 0
     if present and present == expected.size:
@@ -255,10 +274,10 @@ def _fetch_rest(task: _Task, part: Path) -> bool:
     with open_address(request, task.allowance, _Redirects(), silence=SILENCE) as reply:
         if reply.status != http.HTTPStatus.PARTIAL_CONTENT:
             present = 0
-        size = present + _content_length(reply.headers)
+        stated_size = present + _content_length(reply.headers)
         check_kind(address, reply.headers)
-        check_room(part.parent, max(size, expected.size) - present, address)
-        _check_limit(task, size)
+        check_room(part.parent, max(stated_size, expected.size) - present, address)
+        _check_limit(task, stated_size)
         version = reply.headers.get("ETag") or reply.headers.get("Last-Modified") or ""
         report_progress = user_callbacks().progress
         if version.startswith("W/"):
@@ -267,15 +286,19 @@ def _fetch_rest(task: _Task, part: Path) -> bool:
         with part.open("r+b" if present else "wb") as file:
             _tag_file(part).write_bytes(msgspec.json.encode(_Tag(address, version)))
             file.seek(present)
-            while block := reply.read1(BLOCK):
+            while True:
+                block = reply.read1(BLOCK)
+                if not block:
+                    break
                 present += len(block)
                 _check_limit(task, present)
-                if present % ROOM_EVERY < len(block):
+                has_passed_checkpoint = present % ROOM_EVERY < len(block)
+                if has_passed_checkpoint:
                     check_room(part.parent, 0, address)
                 file.write(block)
-                report_progress(part.name.removesuffix(".part"), present, size)
-    is_size_known = size > 0
-    return present >= size or not is_size_known
+                report_progress(part.name.removesuffix(".part"), present, stated_size)
+    is_size_known = stated_size > 0
+    return present >= stated_size or not is_size_known
 
 
 def _content_length(headers: Message) -> int:
@@ -419,7 +442,7 @@ def writing(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         yield
     except OSError as error:
-        if error.errno in _FULL:
+        if error.errno in _DISK_FULL_ERRORS:
             again = for_caller("run the same command", "repeat the call")
             raise DataError(f"{folder}: the disk is full; free some space, then {again}") from None
         raise DataError(
@@ -488,12 +511,14 @@ def digest_of(path: Path, name: str) -> str:
 
     Args:
         path: The file.
-        name: Which digest: `sha256`, `md5` or `git`, like the fields of `Content`.
+        name: Which digest: `sha256`, `md5` or `git`, like the fields of `Content`. The last is the SHA-1 by which Git names
+            a file: of `blob`, the size and the content.
     """
-    digest = hashlib.new("sha1" if name == "git" else name, usedforsecurity=False)
+    algorithm = "sha1" if name == "git" else name
+    digest = hashlib.new(algorithm, usedforsecurity=False)
     if name == "git":
         digest.update(f"blob {path.stat().st_size}\0".encode())
     with open_file(path) as file:
-        while block := file.read(BLOCK):
+        for block in iter(lambda: file.read(BLOCK), b""):
             digest.update(block)
     return digest.hexdigest()

@@ -24,8 +24,8 @@ from snellen.common.late import import_hub
 from snellen.errors import DataError
 from snellen.fetching.download import (
     ATTEMPTS,
-    LONGEST_PAUSE,
-    SHORTEST_PAUSE,
+    MAX_PAUSE_SECONDS,
+    MIN_PAUSE_SECONDS,
     Content,
     FetchError,
     check_room,
@@ -196,6 +196,9 @@ def _fetch(
 ) -> tuple[Path, str]:
     """Download the missing files of a dataset into the hub's cache.
 
+    The cache stores the content of a file as a blob, under a name that is its digest. The folder of a commit (a snapshot)
+    has a link to the blob for each of the commit's files.
+
     Args:
         repo: The dataset, as ORG/NAME.
         patterns: Patterns of the files' paths.
@@ -213,18 +216,19 @@ def _fetch(
     folder = _cache_folder(repo)
     blob_folder = folder / "blobs"
     snapshot = folder / "snapshots" / commit
-    size = 0
+    missing_bytes = 0
     for file in files.listed:
         is_linked = (snapshot / file.path).exists()
-        if not is_linked and not (blob_folder / _etag(file)).exists():
-            size += file.size
+        has_content = (blob_folder / _etag(file)).exists()
+        if not is_linked and not has_content:
+            missing_bytes += file.size
     with writing(blob_folder):
-        if size:
+        if missing_bytes:
             terms = f" ({licence})" if licence else ""
             user_callbacks().say(
-                f"fetching {format_bytes(size)} of {repo} from {constants.ENDPOINT}{terms}"
+                f"fetching {format_bytes(missing_bytes)} of {repo} from {constants.ENDPOINT}{terms}"
             )
-            check_room(folder, size, f"the dataset {repo}")
+            check_room(folder, missing_bytes, f"the dataset {repo}")
         blobs = {}
         for file in files.listed:
             path = snapshot / file.path
@@ -239,7 +243,7 @@ def _fetch(
                 raise _refusal(repo, commit, error.code, error.reason) or error from None
         # Links are made last, so that an incomplete download never looks like a complete one.
         for path, blob in blobs.items():
-            _point(path, blob)
+            _link_to_blob(path, blob)
         ref = folder / "refs" / (revision or "main")
         is_current = ref.exists() and read_text(ref) == commit
         if revision != commit and not is_current:
@@ -270,7 +274,7 @@ def _expected(file: Any, locked: KnownFile | None) -> Content:
     return Content(file.size, git=file.blob_id)
 
 
-def _point(pointer: Path, blob: Path) -> None:
+def _link_to_blob(pointer: Path, blob: Path) -> None:
     """Make `pointer` a link to the file `blob`, as the hub's cache does, unless it exists.
 
     The link is made under another name first and then renamed, so that no other process sees an
@@ -376,9 +380,9 @@ def _with_patience(repo: str, revision: str, query: Callable[[], T]) -> T:
                 status = _status(error)
                 pause = _retry_after(error)
                 is_temporary = status == 429 or status >= 500
-                if attempt == ATTEMPTS or not is_temporary or pause > LONGEST_PAUSE:
+                if attempt == ATTEMPTS or not is_temporary or pause > MAX_PAUSE_SECONDS:
                     raise
-        time.sleep(pause or SHORTEST_PAUSE * 2**attempt)
+        time.sleep(pause or MIN_PAUSE_SECONDS * 2**attempt)
 
 
 def _status(error: Any) -> int:

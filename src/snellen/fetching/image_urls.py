@@ -55,13 +55,17 @@ class ImageDownloads:
         download = partial(_download_image, allowance)
         with ThreadPoolExecutor(PARALLEL_DOWNLOADS) as pool:
             faults = pool.map(download, addresses)
-            self._faults = dict(zip(addresses, faults, strict=True))
+            self._faults = dict(
+                zip(addresses, faults, strict=True)
+            )  # "" for an image without a fault
         if allowance.fault:
             raise DataError(allowance.fault)
 
-        failures = sum(1 for fault in self._faults.values() if fault)
-        if failures:
-            user_callbacks().say(f"{failures:,} of {len(addresses):,} images could not be fetched")
+        failed_addresses = [address for address, fault in self._faults.items() if fault]
+        if failed_addresses:
+            user_callbacks().say(
+                f"{len(failed_addresses):,} of {len(addresses):,} images could not be fetched"
+            )
 
     def path(self, address: str, where: str) -> Path:
         """Return the file of an address. Raises DataError, naming the row `where`, if it could not be downloaded."""

@@ -75,9 +75,9 @@ class Removal(Struct, frozen=True):
 def kept_data() -> list[KeptData]:
     """Return all fetched data on this machine.
 
-    They are in Snellen's data folder, in the hub's cache and in the folder of partial builds. The
-    hub's cache may also contain datasets of other programs; only those are listed that have all
-    files of a benchmark in the catalogue.
+    The data are listed in this order: downloaded files and unpacked archives in Snellen's data folder, datasets in the
+    cache of the Hugging Face hub, copies of datasets from ModelScope, and partial builds. The hub's cache may also contain
+    datasets of other programs, so only those are listed that have all files of a benchmark in the catalogue.
     """
     users_of_folder: dict[Path, list[str]] = defaultdict(list)
     users_of_dataset: dict[str, list[tuple[str, HubSource]]] = defaultdict(list)
@@ -95,12 +95,12 @@ def kept_data() -> list[KeptData]:
                     copy_folder = data_folder() / MODELSCOPE / place.modelscope
                     users_of_copy[copy_folder].append(spec.name)
 
-    kept: list[KeptData] = []
+    stored_folders: list[KeptData] = []
     for folder in _subfolders(FILES):
-        kept.append(_stored_folder(folder, "file", users_of_folder.get(folder, [])))
+        stored_folders.append(_stored_folder(folder, "file", users_of_folder.get(folder, [])))
     for folder in _subfolders(UNPACKED):
-        kept.append(_stored_folder(folder, "unpacked", users_of_folder.get(folder, [])))
-    kept = [data for data in kept if data.size]
+        stored_folders.append(_stored_folder(folder, "unpacked", users_of_folder.get(folder, [])))
+    kept = [data for data in stored_folders if data.size]  # without empty folders
     kept.extend(_kept_datasets(users_of_dataset))
     for folder, names in users_of_copy.items():
         if folder.is_dir():

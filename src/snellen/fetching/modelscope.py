@@ -17,11 +17,11 @@ from snellen.fetching.download import Content, FetchError, check_room, fetch_fil
 from snellen.fetching.user_callbacks import is_offline, user_callbacks
 
 BRANCH = "master"
-PAGE = 200
+FILES_PER_PAGE = 200
 """Files per page of a listing."""
 PAGE_SECONDS = 600
 """Most seconds for a page of a listing, including all attempts."""
-MOST_PAGES = 999
+MAX_PAGES = 999
 
 
 class ListedFile(Struct, frozen=True, rename="pascal"):
@@ -69,12 +69,14 @@ def fetch_from_modelscope(
     listed = list(_list_files(repo))
     if not listed:
         raise FetchError(f"{repo} on ModelScope has no revision {BRANCH!r}, or it is empty")
-    matching = [file for file in listed if file.type == "blob" and fits(file.path, patterns)]
+    files = [entry for entry in listed if entry.type == "blob"]  # without folders
+    matching = [file for file in files if fits(file.path, patterns)]
     if not matching:
         raise FetchError(f"{repo} on ModelScope has no file named {', '.join(patterns)}")
 
     with writing(folder):
-        missing_bytes = sum(file.size for file in matching if not (folder / file.path).exists())
+        missing_files = [file for file in matching if not (folder / file.path).exists()]
+        missing_bytes = sum(file.size for file in missing_files)
         if missing_bytes:
             user_callbacks().say(
                 f"fetching {format_bytes(missing_bytes)} of {repo} from {_server()}"
@@ -101,14 +103,14 @@ def _check_downloaded(repo: str, patterns: Sequence[str], folder: Path) -> None:
 def _list_files(repo: str) -> Iterator[ListedFile]:
     """Yield all files and folders of a dataset, page by page. Raises FetchError for a page that is not a listing."""
     with TemporaryDirectory(prefix="snellen-listing-") as temporary:
-        for page_number in range(1, MOST_PAGES + 1):
+        for page_number in range(1, MAX_PAGES + 1):
             address = _address(
                 repo,
                 "repo/tree",
                 Revision=BRANCH,
                 Recursive=True,
                 PageNumber=page_number,
-                PageSize=PAGE,
+                PageSize=FILES_PER_PAGE,
             )
             page = Path(temporary, f"{page_number}.json")
             fetch_file(
@@ -125,7 +127,7 @@ def _list_files(repo: str) -> Iterator[ListedFile]:
                 raise FetchError(f"{address} returned a page that is not a file listing") from None
             files = listing.data.files or []
             yield from files
-            if len(files) < PAGE:
+            if len(files) < FILES_PER_PAGE:
                 return
 
 

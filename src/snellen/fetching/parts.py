@@ -32,7 +32,7 @@ from snellen.fetching.terms import check_agreements
 from snellen.fetching.user_callbacks import is_offline, user_callbacks
 from snellen.formats.hub_parquet import files_opened_by
 
-PART_FROM = 500_000_000
+MIN_BYTES_FOR_PART = 500_000_000
 """Smallest download, in bytes, of which only a part is read for a run with a limit.
 
 Smaller ones are downloaded completely.
@@ -71,17 +71,19 @@ def built_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
 
 
 def build_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
-    """Build only as many questions of a benchmark as a run with `--limit` needs, without
-    downloading the whole dataset.
+    """Build only as many questions of a benchmark as a run with `--limit` needs, without downloading the whole dataset.
 
-    This works only for a dataset on the Hugging Face hub whose rows and images are in Parquet
-    files, because parts of these can be read over the network. Returns None if this is not so, if
-    network access is forbidden, if the hub cannot list the files, or if less than `PART_FROM` bytes
-    remain to be downloaded. The caller then downloads the dataset completely.
+    This works only for a dataset on the Hugging Face hub whose rows and images are in Parquet files, because parts of
+    these can be read over the network.
 
     Args:
         spec: The benchmark.
         limit: The number of questions.
+
+    Returns:
+        The benchmark with these questions. None if its data are elsewhere or in other files, network access is forbidden,
+        the hub cannot list the files, or less than `MIN_BYTES_FOR_PART` bytes remain to be downloaded. The caller then
+        downloads the dataset completely.
 
     Raises:
         DataError: The files do not fit the benchmark, or reading them failed.
@@ -98,7 +100,7 @@ def build_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
         files, lacking_bytes = lacking_files(dataset_names, place.patterns, locked_commit(place))
     except FetchError:
         return None  # the caller's complete download reports it, or finds another place
-    if lacking_bytes < PART_FROM:
+    if lacking_bytes < MIN_BYTES_FOR_PART:
         return None
     check_agreements([spec])
     user_callbacks().say(

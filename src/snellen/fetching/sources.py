@@ -49,7 +49,7 @@ from snellen.fetching.modelscope import fetch_from_modelscope
 from snellen.fetching.terms import check_agreements
 from snellen.fetching.user_callbacks import is_offline, user_callbacks
 
-MUCH = 5_000_000_000
+CONSENT_BYTES = 5_000_000_000
 """Total size in bytes from which Snellen asks the user before it downloads several benchmarks."""
 HUB_READER_PREFIX = "hub-"
 """The names of readers that read datasets of the Hugging Face hub begin with this prefix."""
@@ -181,15 +181,17 @@ def announce_fetch(specs: Sequence[BenchmarkSpec]) -> None:
     for spec in specs:
         place = first_fetchable_place(spec)
         if isinstance(place, UrlSource):
-            files.update((file.url, file) for file in place.files)
-    missing_bytes = sum(
-        known_file(file).size for file in files.values() if not file_path(file).exists()
-    )
+            for file in place.files:
+                files[file.url] = file
+    missing_bytes = 0
+    for file in files.values():
+        if not file_path(file).exists():
+            missing_bytes += known_file(file).size
     announcement = f"{len(specs)} benchmarks will be fetched and built"
     if missing_bytes:
         announcement += f", {format_bytes(missing_bytes)} or more"
     user_callbacks().say(announcement)
-    if missing_bytes >= MUCH and not user_callbacks().agree(f"{announcement}; continue?"):
+    if missing_bytes >= CONSENT_BYTES and not user_callbacks().agree(f"{announcement}; continue?"):
         raise NoSourceError("nothing was fetched; choose fewer benchmarks")
 
 

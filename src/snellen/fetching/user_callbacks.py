@@ -75,7 +75,9 @@ def _set_offline(value: str | None) -> None:
         os.environ.pop(OFFLINE, None)
     else:
         os.environ[OFFLINE] = value
-    if constants := sys.modules.get("huggingface_hub.constants"):
+    # The hub's library reads the variable once, when it is imported.
+    constants = sys.modules.get("huggingface_hub.constants")
+    if constants is not None:
         setattr(constants, OFFLINE, is_true(value))
 
 
