@@ -35,8 +35,8 @@ from snellen_server.leaderboard.ledger import (
     affordable_noise,
     cost_of,
     leaderboard_release,
+    privacy_loss,
     release,
-    told,
 )
 from snellen_server.leaderboard.rotation import rotate_boards
 from snellen_server.leaderboard.scoring_process import ExactNumber
@@ -137,7 +137,7 @@ def test_many_files_of_many_accounts_do_not_reconstruct_the_answers(database: Da
     after = recovered_share(answers, board_of(database, DEFAULT, answers, 1), 400)
     guessing = 1 / OPTIONS
     assert after < guessing + 3 * np.sqrt(guessing * (1 - guessing) / QUESTIONS)
-    spent, _ = database.read_now(lambda connection: told(connection, "q"))
+    spent, _ = database.read_now(lambda connection: privacy_loss(connection, "q"))
     assert 0.9 * DEFAULT.budget < spent <= DEFAULT.budget + 1e-6
 
 
@@ -159,7 +159,7 @@ def test_the_best_of_many_files_that_hardly_differ_is_no_better(database: Databa
     with database.engine.begin() as connection:
         connection.execute(leaderboard_release.delete())
     assert spread(DEFAULT) == 0
-    spent, _ = database.read_now(lambda connection: told(connection, "q"))
+    spent, _ = database.read_now(lambda connection: privacy_loss(connection, "q"))
     assert spent == pytest.approx(cost_of(DEFAULT.noise_answers))
 
 
@@ -195,7 +195,7 @@ def test_a_budget_is_of_the_questions_on_every_board(database: Database) -> None
         database.write_now(
             lambda connection, of=of, one=one: release(connection, of, "a", [one], draws)
         )
-    spent, by_account = database.read_now(lambda connection: told(connection, "q", "a"))
+    spent, by_account = database.read_now(lambda connection: privacy_loss(connection, "q", "a"))
     assert spent == by_account == pytest.approx(2 * cost_of(10.0))
     # An answer that was corrected makes another build, whose numbers are not those of before.
     rebuilt = measured(answers, answers + 1)
@@ -204,7 +204,7 @@ def test_a_budget_is_of_the_questions_on_every_board(database: Database) -> None
         lambda connection: release(connection, first, "a", [rebuilt], draws)
     )
     assert number.value == 0.0
-    assert database.read_now(lambda connection: told(connection, "q"))[0] > spent
+    assert database.read_now(lambda connection: privacy_loss(connection, "q"))[0] > spent
 
 
 # --- over HTTP ---------------------------------------------------------------------------------------------------
@@ -321,7 +321,9 @@ def test_what_an_older_database_has_shown_is_charged(tmp_path: Path) -> None:
             {"builds": builds, "numbers": numbers},
         )
     migrate(database, packages)
-    spent, by_account = database.read_now(lambda connection: told(connection, "questions", "a"))
+    spent, by_account = database.read_now(
+        lambda connection: privacy_loss(connection, "questions", "a")
+    )
     database.close()
     # Two numbers on an answer, with noise of four answers.
     assert spent == by_account == pytest.approx(2 / (2 * 4.0**2))

@@ -636,7 +636,7 @@ def test_noise_follows_from_what_is_predicted_of_that_benchmark_alone(
     server: RunningServer,
 ) -> None:
     def released(content: str, noise: float = 2.0) -> list[float]:
-        draw = submissions._draw(server.services, BOARD, content)(noise)
+        draw = submissions._noise_source(server.services, BOARD, content)(noise)
         return [
             release_number(replace(exact(100), slice=f"part={i}"), noise, draw).value
             for i in range(20)

@@ -110,8 +110,9 @@ class LeaderboardSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def __post_init__(self) -> None:
         """Raise ValueError if two boards have the same name."""
         names = [board.name for board in self.boards]
-        if twice := {name for name in names if names.count(name) > 1}:
-            raise ValueError(f"two boards are named {min(twice)!r}")
+        for name in sorted(names):
+            if names.count(name) > 1:
+                raise ValueError(f"two boards are named {name!r}")
 
 
 @dataclass
@@ -125,8 +126,9 @@ class BoardSets:
 
 
 def board_with_set(board: Board, number: int) -> Board:
-    """Return a board whose benchmarks are those of one of its sets."""
-    return replace(board, benchmarks=(board.benchmarks, *board.rotation)[number])
+    """Return a board whose benchmarks are those of one of its sets: set 0 is `benchmarks`, set 1 is `rotation[0]`."""
+    sets = (board.benchmarks, *board.rotation)
+    return replace(board, benchmarks=sets[number])
 
 
 def settings_of(services: Services) -> LeaderboardSettings:
@@ -168,9 +170,8 @@ def build_digests(services: Services, benchmark: Benchmark) -> tuple[str, str]:
         fits.
     """
     manifest = benchmark.manifest
-    return manifest.questions[:12], services.signer.signature(
-        "leaderboard build", manifest.version
-    )[:12]
+    signature = services.signer.signature("leaderboard build", manifest.version)
+    return manifest.questions[:12], signature[:12]
 
 
 async def boards_fault(services: Services) -> str | None:

@@ -43,10 +43,10 @@ from snellen.plugin_api import (
     regular_file,
 )
 
-LONGEST_REPLY = 100_000
-LONGEST_ID = 300
+MAX_REPLY_CHARACTERS = 100_000
+MAX_ID_CHARACTERS = 300
 MAX_OPTIONS = 200
-BATCH = 2048
+ROWS_PER_BATCH = 2048
 
 
 class UploadLimits(Struct, frozen=True):
@@ -95,33 +95,42 @@ def read_upload(path: Path, limits: UploadLimits, findings: UploadFindings) -> l
         DataError: The file has too many rows; or a row is malformed, too long, or has a text that
             is not valid Unicode.
     """
+    read_rows = READERS_BY_SUFFIX[path.suffix]
     rows = []
-    for number, row in enumerate(READERS_BY_SUFFIX[path.suffix](path, limits, findings), 1):
+    for number, row in enumerate(read_rows(path, limits, findings), 1):
         if number > limits.rows:
             raise DataError(f"the file has more than {limits.rows:,} rows, which is the limit")
-        if fault := _too_long(row) or (_HALF_PAIR if _has_half_pair(row) else ""):
+        fault = _length_fault(row)
+        if not fault and _has_lone_surrogate(row):
+            fault = _LONE_SURROGATE_FAULT
+        if fault:
             raise DataError(f"row {number}: {fault}")
         rows.append(row)
     return rows
 
 
-def _too_long(row: UploadedRow) -> str:
+def _length_fault(row: UploadedRow) -> str:
     """Return a message that names the part of an uploaded row that is too long, or "" if none is."""
-    if len(row.reply or "") > LONGEST_REPLY:
-        return f"the prediction has more than {LONGEST_REPLY:,} characters"
-    if len(row.name) > LONGEST_ID or len(row.benchmark) > LONGEST_ID:
-        return f"the id has more than {LONGEST_ID} characters"
+    if len(row.reply or "") > MAX_REPLY_CHARACTERS:
+        return f"the prediction has more than {MAX_REPLY_CHARACTERS:,} characters"
+    if len(row.name) > MAX_ID_CHARACTERS or len(row.benchmark) > MAX_ID_CHARACTERS:
+        return f"the id has more than {MAX_ID_CHARACTERS} characters"
     for values in (row.options, row.labels, row.scores):
         if values and len(values) > MAX_OPTIONS:
             return f"there are more than {MAX_OPTIONS} options"
     return ""
 
 
-_HALF_PAIR = "a text contains half of a surrogate pair, which is not a character; remove it"
+_LONE_SURROGATE_FAULT = (
+    "a text contains half of a surrogate pair, which is not a character; remove it"
+)
 
 
-def _has_half_pair(record: Any) -> bool:
-    """Whether a text in it cannot be written, as `\\ud83d` alone cannot: the end of its pair is missing."""
+def _has_lone_surrogate(record: Any) -> bool:
+    """Return whether a text in a record contains half of a surrogate pair, such as `\\ud83d` without its second half.
+
+    Such a text cannot be encoded in UTF-8, so it cannot be stored or shown.
+    """
     try:
         msgspec.json.encode(record)
     except UnicodeEncodeError:
@@ -130,29 +139,33 @@ def _has_half_pair(record: Any) -> bool:
 
 
 def _read_jsonl(path: Path, limits: UploadLimits, notes: UploadFindings) -> Iterator[UploadedRow]:
-    """Yield the rows of an upload of JSON lines; raises DataError that names the faulty line."""
+    """Yield the rows of an upload of JSON lines, without empty lines; raises DataError that names a faulty line."""
     decoder = msgspec.json.Decoder(UploadedRow)
     with open_file(path) as file:
         for number, line in enumerate(file, 1):
-            if line.strip():
-                try:
-                    yield decoder.decode(line.removeprefix(BOM_UTF8) if number == 1 else line)
-                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                    fault = (
-                        _json_fault(line) or f"{error}; a line is an object with id and prediction"
-                    )
-                    raise DataError(f"line {number}: {fault}") from None
+            if not line.strip():
+                continue
+            if number == 1:
+                line = line.removeprefix(BOM_UTF8)
+            try:
+                yield decoder.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                fault = _lone_surrogate_fault(line)
+                if not fault:
+                    fault = f"{error}; a line is an object with id and prediction"
+                raise DataError(f"line {number}: {fault}") from None
 
 
-def _json_fault(line: bytes) -> str:
-    """Return why a line that msgspec rejects is refused although it is JSON; "" if it is not JSON.
+def _lone_surrogate_fault(line: bytes) -> str:
+    """Return a message if a line contains half of a surrogate pair, which Python's parser accepts and msgspec rejects.
 
-    The only such reason is half of a surrogate pair, which Python's own parser accepts.
+    The message is "" for any other line, also if it is not JSON.
     """
     try:
-        return _HALF_PAIR if _has_half_pair(json.loads(line)) else ""
+        record = json.loads(line)
     except (ValueError, RecursionError):
         return ""
+    return _LONE_SURROGATE_FAULT if _has_lone_surrogate(record) else ""
 
 
 def _read_parquet(path: Path, limits: UploadLimits, notes: UploadFindings) -> Iterator[UploadedRow]:
@@ -171,11 +184,12 @@ def _read_parquet(path: Path, limits: UploadLimits, notes: UploadFindings) -> It
             )
         columns = [name for name in file.schema_arrow.names if name in known_columns]
         unpacked = 0
-        for batch in file.iter_batches(BATCH, columns=columns):
+        for batch in file.iter_batches(ROWS_PER_BATCH, columns=columns):
             unpacked += batch.nbytes
-            _check_unpacked(unpacked, limits)
+            _check_unpacked_bytes(unpacked, limits)
             for row in batch.to_pylist():
-                yield _converted({name: value for name, value in row.items() if value is not None})
+                cells = {name: value for name, value in row.items() if value is not None}
+                yield _uploaded_row(cells)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         raise DataError(f"cannot read the Parquet file ({reason})") from None
@@ -217,11 +231,14 @@ def _table_row(cells: Mapping[str, str]) -> UploadedRow:
     options = [cells[letter] for letter in ascii_uppercase if letter in cells]
     if options:
         row["options"] = options
-    return _converted(row)
+    return _uploaded_row(row)
 
 
-def _converted(row: Mapping[str, Any]) -> UploadedRow:
-    """Check the types of a row's values, reading numbers from text; raises DataError for a value that does not fit."""
+def _uploaded_row(row: Mapping[str, Any]) -> UploadedRow:
+    """Convert values by column name to an uploaded row; raises DataError for a value of the wrong type.
+
+    A number may be given as text: the turn "2" becomes 2.
+    """
     try:
         return msgspec.convert(row, UploadedRow, strict=False)
     except msgspec.ValidationError as error:
@@ -230,7 +247,7 @@ def _converted(row: Mapping[str, Any]) -> UploadedRow:
         ) from None
 
 
-def _check_unpacked(count: int, limits: UploadLimits) -> None:
+def _check_unpacked_bytes(count: int, limits: UploadLimits) -> None:
     """Raise DataError if a compressed file unpacks to more than the limit."""
     if count > limits.unpacked_bytes:
         raise DataError(
@@ -245,8 +262,8 @@ READERS_BY_SUFFIX: dict[
     ".parquet": _read_parquet,
     ".xlsx": _read_xlsx,
 }
-MAGIC = {".parquet": b"PAR1", ".xlsx": b"PK\x03\x04"}
-"""The first bytes of a file of each kind."""
+FIRST_BYTES = {".parquet": b"PAR1", ".xlsx": b"PK\x03\x04"}
+"""The first bytes of each file with one of these suffixes; a file of JSON lines may begin with any bytes."""
 
 
 def upload_suffix(file_name: str, content: bytes) -> str:
@@ -259,15 +276,15 @@ def upload_suffix(file_name: str, content: bytes) -> str:
         raise DataError(
             f"predictions must be {', '.join(READERS_BY_SUFFIX)}; save the file in one of these formats"
         )
-    if not content.startswith(MAGIC.get(suffix, b"")):
+    if not content.startswith(FIRST_BYTES.get(suffix, b"")):
         raise DataError(f"the file is called {suffix} and is none")
     return suffix
 
 
-MAX_NAMED = 10
+MAX_NAMES_PER_FAULT = 10
 
-Place = tuple[str, str, int]
-"""Benchmark, sample and round."""
+RoundOfSample = tuple[str, str, int]
+"""One question: the name of its benchmark, the id of its sample, and its round in a dialogue, from 0."""
 
 
 @dataclass(frozen=True)
@@ -302,7 +319,7 @@ class CheckedUpload(Struct, frozen=True):
 
 
 class UploadFindings:
-    """Counts faults or remarks by kind, and keeps the names of the first `MAX_NAMED` of each."""
+    """Counts faults or remarks by kind, and keeps the names of the first `MAX_NAMES_PER_FAULT` of each."""
 
     def __init__(self) -> None:
         self._named: dict[str, list[str]] = defaultdict(list)
@@ -311,7 +328,7 @@ class UploadFindings:
     def add(self, kind: str, name: str = "", count: int = 1) -> None:
         """Count a finding of this kind; the first few are kept by name, such as the row's id."""
         self._counts[kind] += count
-        if name and len(self._named[kind]) < MAX_NAMED:
+        if name and len(self._named[kind]) < MAX_NAMES_PER_FAULT:
             self._named[kind].append(name)
 
     def all(self) -> tuple[UploadFault, ...]:
@@ -338,18 +355,18 @@ def check_upload(
         notes: Receives what the submitter should know about values that are not read.
 
     Returns:
-        The rows by benchmark, in the order of the questions, and the faults: rows that belong to no question or cannot
-        be read, and questions with too few or too many rows.
+        The rows that fit, by benchmark and in the order of its questions; and the faults, which are rows that fit no
+        question, and questions with too few or too many rows.
     """
     faults = UploadFindings()
     samples: dict[str, dict[str, Sample]] = {}
     for member in benchmarks:
         samples[member.name] = {sample.id: sample for sample in member.samples()}
-    indexes = {member.name: _indexes(member) for member in benchmarks}
-    only = benchmarks[0].name if len(benchmarks) == 1 else ""
-    placed: dict[Place, list[PlacedRow]] = defaultdict(list)
+    samples_by_index = {member.name: _samples_by_index(member) for member in benchmarks}
+    only_benchmark = benchmarks[0].name if len(benchmarks) == 1 else ""
+    placed: dict[RoundOfSample, list[PlacedRow]] = defaultdict(list)
     for number, row in enumerate(rows, 1):
-        benchmark = row.benchmark or only
+        benchmark = row.benchmark or only_benchmark
         where = f"row {number}"
         if not row.name:
             faults.add("rows without an id", where)
@@ -358,16 +375,16 @@ def check_upload(
         if by_id is None:
             faults.add("rows of no benchmark of this board (column benchmark)", where)
             continue
-        name, order = _named(row.name, by_id, indexes[benchmark])
+        name, order = _find_sample(row.name, by_id, samples_by_index[benchmark])
         sample = by_id.get(name)
         if sample is None:
             faults.add("unknown ids", row.name[:100])
             continue
-        name_by_index, _ = _named(row.index_name, by_id, indexes[benchmark])
+        name_by_index, _ = _find_sample(row.index_name, by_id, samples_by_index[benchmark])
         if name_by_index not in ("", name):
             fault = "whose id and index name different questions"
         else:
-            fault = _fault(row, sample)
+            fault = _row_fault(row, sample)
         if fault:
             faults.add(f"rows {fault}", where)
             continue
@@ -379,12 +396,13 @@ def check_upload(
     rows_by_benchmark: dict[str, tuple[PlacedRow, ...]] = {}
     for name, by_id in samples.items():
         for sample in by_id.values():
-            for turn in _rounds(sample):
+            for turn in _round_indices(sample):
                 place = (name, sample.id, turn)
-                fault = _row_count_fault(len(placed.get(place, ())), presentations)
+                row_count = len(placed.get(place, ()))
+                fault = _row_count_fault(row_count, presentations)
                 if fault:
-                    faults.add(fault, _place_text(place, only))
-        rows_by_benchmark[name] = tuple(_number_rows(placed, name, by_id))
+                    faults.add(fault, _question_name(place, only_benchmark))
+        rows_by_benchmark[name] = tuple(_rows_in_order(placed, name, by_id))
     return CheckedUpload(rows_by_benchmark, faults.all())
 
 
@@ -404,44 +422,53 @@ def _row_count_fault(count: int, presentations: int) -> str:
     return "questions with too few rows"
 
 
-def _indexes(benchmark: Benchmark) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return the sample that each row of a benchmark's official files stands for.
+def _samples_by_index(benchmark: Benchmark) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Return the sample that each row of a benchmark's official files is about.
+
+    An official file may have several rows for a sample, each with its options in another order.
 
     Returns:
-        By the index of the row, the id of the sample and the order of its options in that row.
+        For the index of each row, the id of the sample and the order of its options in that row.
     """
-    rows_by_index = {}
+    samples_by_index = {}
     for sample_id, origin in benchmark.origins().items():
         for row in origin.rows:
-            rows_by_index[row.index] = (sample_id, row.order)
-    return rows_by_index
+            samples_by_index[row.index] = (sample_id, row.order)
+    return samples_by_index
 
 
-def _named(
-    name: str, samples: Mapping[str, Sample], indexes: Mapping[str, tuple[str, tuple[int, ...]]]
+def _find_sample(
+    name: str,
+    samples: Mapping[str, Sample],
+    samples_by_index: Mapping[str, tuple[str, tuple[int, ...]]],
 ) -> tuple[str, tuple[int, ...]]:
     """Find the sample that an uploaded row names by its id or by the index of a row of the official files.
 
     Args:
         name: The id or index.
         samples: The samples by id.
-        indexes: For each index, the id of the sample and the order of its options in that row.
+        samples_by_index: For each index, the id of the sample and the order of its options in that row.
 
     Returns:
-        The id of the sample and the order of the options; ("", ()) if there is no such sample.
+        The id of the sample and the order of its options in the row of that index, which is () for an id. If there is no
+        such sample, it is ("", ()).
     """
     if name in samples:
         return name, ()
-    return indexes.get(name, ("", ()))
+    return samples_by_index.get(name, ("", ()))
 
 
-def _rounds(sample: Sample) -> range:
-    """Return the indices of a sample's rounds: of one question, or of several in a dialogue."""
+def _round_indices(sample: Sample) -> range:
+    """Return the indices of a sample's rounds: just 0 for a single question, 0, 1, 2, ... for a dialogue."""
     return range(len(sample.rounds))
 
 
-def _fault(row: UploadedRow, sample: Sample) -> str:
-    """Return why an uploaded row does not fit its sample, as a phrase that completes "rows ...", or "" if it does."""
+def _row_fault(row: UploadedRow, sample: Sample) -> str:
+    """Return why an uploaded row does not fit its sample, as a phrase that completes "rows ..."; "" if it fits.
+
+    For example, the row of a dialogue that does not say to which round it belongs is "of a dialogue without the round
+    (column turn)".
+    """
     turn = row.turn or 0
     if not 0 <= turn < len(sample.rounds):
         return "with a round that their dialogue does not have"
@@ -499,8 +526,8 @@ def _match_row(
     return PlacedRow(predicted, sample.id, turn, order or sample_order)
 
 
-def _number_rows(
-    placed: Mapping[Place, Sequence[PlacedRow]], name: str, samples: Mapping[str, Sample]
+def _rows_in_order(
+    placed: Mapping[RoundOfSample, Sequence[PlacedRow]], name: str, samples: Mapping[str, Sample]
 ) -> Iterator[PlacedRow]:
     """Yield the rows of a benchmark in the order of its questions; the rows of a question are numbered 0, 1, 2, ...
 
@@ -510,20 +537,22 @@ def _number_rows(
         samples: Its samples by id, in the order of the benchmark.
     """
     for sample in samples.values():
-        for turn in _rounds(sample):
+        for turn in _round_indices(sample):
             rows = placed.get((name, sample.id, turn), ())
             for test, row in enumerate(rows):
                 yield PlacedRow(row.row, row.sample, row.turn, row.order, row.wording, test)
 
 
-def _place_text(place: Place, only: str) -> str:
+def _question_name(place: RoundOfSample, only_benchmark: str) -> str:
     """Return the name of a question for messages, such as "mmbench/dev 17 round 2".
 
-    `only` is the board's benchmark if it has a single one, which is then not named.
+    Args:
+        place: The question. Its round is only named if it is not the first one, 0.
+        only_benchmark: The board's benchmark if it has a single one, which is then not named; otherwise "".
     """
     benchmark, sample, turn = place
     parts = [sample[:100]]
-    if not only:
+    if not only_benchmark:
         parts.insert(0, benchmark)
     if turn:
         parts.append(f"round {turn}")
@@ -536,6 +565,10 @@ def protocol_of(rows: Sequence[PlacedRow], presentations: int) -> str:
     Args:
         rows: The predictions of one benchmark.
         presentations: How often each question was asked.
+
+    Returns:
+        A protocol of log-likelihoods if the rows have scores; "vanilla" if they have one reply for each question; and a
+        protocol of repeated questions, such as "instability?m=4", if they have several.
 
     Raises:
         DataError: If some rows have replies and others scores.

@@ -245,13 +245,16 @@ async def show_boards(services: ServicesDep) -> list[BoardFacts]:
 async def show_board_samples(board: BoardName, services: ServicesDep) -> list[BoardSample]:
     """Return the samples of a board, for each of which a submission must contain a prediction."""
     benchmarks = board_benchmarks(_board(services, board))
-    return await asyncio.to_thread(
-        lambda: [
-            BoardSample(benchmark=benchmark.name, id=sample.id, rounds=len(sample.rounds))
-            for benchmark in benchmarks
-            for sample in benchmark.samples()
-        ]
-    )
+
+    def read_samples() -> list[BoardSample]:
+        samples = []
+        for benchmark in benchmarks:
+            for sample in benchmark.samples():
+                rounds = len(sample.rounds)
+                samples.append(BoardSample(benchmark=benchmark.name, id=sample.id, rounds=rounds))
+        return samples
+
+    return await asyncio.to_thread(read_samples)
 
 
 @router.get(f"{API_BOARDS}/{{board}}/entries", tags=["leaderboard"])

@@ -44,8 +44,8 @@ from snellen_server.leaderboard.boards import Board
 from snellen_server.leaderboard.releasing import Draw, PublishedNumber, release_number
 from snellen_server.leaderboard.scoring_process import ExactNumber
 
-STAGES = (1.0, 2.0, 4.0)
-"""Factors of the noise, one after the other as the budget is spent."""
+NOISE_FACTORS = (1.0, 2.0, 4.0)
+"""Factors by which the noise of a board grows as its budget is spent: none of them at first, then 2, then 4."""
 READING_BYTES = 4
 """Length of the digest of one reading."""
 
@@ -117,42 +117,45 @@ def cost_of(noise: float, numbers: int = 1) -> float:
     return numbers / (2 * noise**2)
 
 
-def affordable_noise(board: Board, spent: float, by_account: float, numbers: int) -> float | None:
+def affordable_noise(
+    board: Board, spent: float, spent_by_account: float, numbers: int
+) -> float | None:
     """Return the smallest noise with which the next numbers may be published; None if the budget allows none.
 
     Args:
         board: The noise, the budget and the share of an account in the budget.
         spent: Privacy loss of these questions so far, in nats.
-        by_account: The part of it that is due to the account that submits.
+        spent_by_account: The part of it that is due to the account that submits.
         numbers: How many numbers depend on the same answer: the headline, and one for each kind of part.
 
     Returns:
         The noise, as the number of answers that change a number by as much.
     """
     rounding = 1e-9
-    for stage, factor in enumerate(STAGES):
+    last_stage = len(NOISE_FACTORS) - 1
+    for stage, factor in enumerate(NOISE_FACTORS):
         noise = factor * board.noise_answers
         cost = cost_of(noise, numbers)
         # The stages may use 1/2, 3/4 and in the end all of the budget.
         share = 1 - 0.5 ** (stage + 1)
-        if stage == len(STAGES) - 1:
+        if stage == last_stage:
             share = 1.0
         budget = share * board.budget
         account_budget = share * board.account_share * board.budget
         is_within_budget = spent + cost <= budget + rounding
-        if is_within_budget and by_account + cost <= account_budget + rounding:
+        if is_within_budget and spent_by_account + cost <= account_budget + rounding:
             return noise
     return None
 
 
 def numbers_on_an_answer(numbers: Sequence[ExactNumber]) -> int:
-    """Return how many of a benchmark's numbers depend on any one answer, at most.
+    """Return the largest number of a benchmark's results that depend on the same answer.
 
-    A question is in one part of each kind: for example in one colour and in one size, besides the
-    whole benchmark.
+    A question counts in the result for the whole benchmark, whose `slice` is "", and in one part of each kind. If parts
+    are `colour=red`, `colour=blue` and `size=large`, an answer counts in at most three results.
     """
-    kinds = {number.slice.partition("=")[0] for number in numbers}
-    return len(kinds)
+    kinds_of_parts = {number.slice.partition("=")[0] for number in numbers}
+    return len(kinds_of_parts)
 
 
 def release(
@@ -180,15 +183,15 @@ def release(
     published: list[PublishedNumber] = []
     rows: list[dict[str, Any]] = []
     for benchmark in measured:
-        earlier_release = _known_release(connection, board, benchmark)
+        earlier_release = _release_of_same_predictions(connection, board, benchmark)
         if earlier_release is not None:
             published += msgspec.convert(earlier_release.numbers, list[PublishedNumber])
             continue
-        spent, by_account = told(connection, benchmark.questions, account_id)
-        count = numbers_on_an_answer(benchmark.numbers)
-        noise = affordable_noise(board, spent, by_account, count)
+        spent, spent_by_account = privacy_loss(connection, benchmark.questions, account_id)
+        numbers_per_answer = numbers_on_an_answer(benchmark.numbers)
+        noise = affordable_noise(board, spent, spent_by_account, numbers_per_answer)
         if noise is None:
-            raise SpentError(_refusal(board, spent, count))
+            raise SpentError(_refusal(board, spent, numbers_per_answer))
         draw: Draw = draw_of[benchmark.benchmark](noise)
         numbers = [release_number(exact, noise, draw) for exact in benchmark.numbers]
         published += numbers
@@ -201,7 +204,7 @@ def release(
                 "account_id": account_id,
                 "content": benchmark.content,
                 "noise": noise,
-                "cost": cost_of(noise, count),
+                "cost": cost_of(noise, numbers_per_answer),
                 "readings": benchmark.readings,
                 "numbers": msgspec.to_builtins(numbers),
                 "made": utc_now(),
@@ -212,23 +215,25 @@ def release(
     return published
 
 
-def told(connection: Connection, questions: str, account_id: str = "") -> tuple[float, float]:
+def privacy_loss(
+    connection: Connection, questions: str, account_id: str = ""
+) -> tuple[float, float]:
     """Return how much the numbers published so far reveal about a benchmark's answers, in nats.
 
     Args:
         connection: The transaction to read in.
         questions: Digest of the questions.
-        account_id: An account.
+        account_id: The account of which the own part is returned.
 
     Returns:
-        The privacy loss through the submissions of all accounts, and through those of this account.
+        A pair: the privacy loss through the submissions of all accounts, and the part of it that is due to this account.
     """
-    of_questions = leaderboard_release.c.questions == questions
+    is_on_questions = leaderboard_release.c.questions == questions
     sum_of_costs = func.coalesce(func.sum(leaderboard_release.c.cost), 0.0)
-    by_all = select(sum_of_costs).where(of_questions)
-    by_account = by_all.where(leaderboard_release.c.account_id == account_id)
+    by_all = select(sum_of_costs).where(is_on_questions)
+    by_this_account = by_all.where(leaderboard_release.c.account_id == account_id)
     loss = connection.execute(by_all).scalar_one()
-    account_loss = connection.execute(by_account).scalar_one()
+    account_loss = connection.execute(by_this_account).scalar_one()
     return float(loss), float(account_loss)
 
 
@@ -240,32 +245,41 @@ def budget_use(connection: Connection, board: Board, questions: Sequence[str]) -
         board: The board.
         questions: For each of its benchmarks, the digest of the questions.
     """
-    spent = max((told(connection, digest)[0] for digest in questions), default=0.0)
+    spent = max((privacy_loss(connection, digest)[0] for digest in questions), default=0.0)
     return BudgetUse(spent, board.budget)
 
 
-def _known_release(
+def _release_of_same_predictions(
     connection: Connection, board: Board, measured: MeasuredBenchmark
 ) -> Row[Any] | None:
-    """Return an earlier release of (nearly) the same predictions, whose numbers are shown again.
+    """Find the first earlier release of (nearly) the same predictions, whose numbers are shown again.
 
-    None is returned if there is none. Two files are nearly the same if at most `board.alike` times
-    the noise of their readings differ. This choice does not depend on the hidden answers, so it
-    reveals nothing about them.
+    Predictions are nearly the same if at most `board.alike` times the noise of their readings differ: with a quarter of
+    a noise of 10 answers, two readings may differ. This choice does not depend on the hidden answers, so it reveals
+    nothing about them.
+
+    Args:
+        connection: The transaction to read in.
+        board: The board that shows the numbers.
+        measured: What scoring gave for a benchmark. Its `readings` are digests of what was read in each prediction.
+
+    Returns:
+        The row of `leaderboard_release`; None if no earlier predictions are as similar.
     """
-    release_of = leaderboard_release.c
+    columns = leaderboard_release.c
     query = select(leaderboard_release).where(
-        release_of.questions == measured.questions,
-        release_of.board == board.name,
-        release_of.benchmark == measured.benchmark,
-        release_of.build == measured.build,
+        columns.questions == measured.questions,
+        columns.board == board.name,
+        columns.benchmark == measured.benchmark,
+        columns.build == measured.build,
     )
-    # One unsigned integer of four bytes for the digest of each reading.
-    readings = np.frombuffer(measured.readings, dtype=f"<u{READING_BYTES}")
-    for row in connection.execute(query.order_by(release_of.id)):
+    # The digest of each reading, as an unsigned integer of four bytes; shape (number of readings,).
+    digest_type = f"<u{READING_BYTES}"
+    readings = np.frombuffer(measured.readings, dtype=digest_type)
+    for row in connection.execute(query.order_by(columns.id)):
         if row.content == measured.content:
             return row
-        earlier_readings = np.frombuffer(row.readings, dtype=f"<u{READING_BYTES}")
+        earlier_readings = np.frombuffer(row.readings, dtype=digest_type)
         if len(earlier_readings) != len(readings) or not len(readings):
             continue
         different_readings = int((earlier_readings != readings).sum())
@@ -276,7 +290,7 @@ def _known_release(
 
 def _refusal(board: Board, spent: float, numbers: int) -> str:
     """Say whether the board's whole budget or this account's share of it is spent."""
-    if spent + cost_of(STAGES[-1] * board.noise_answers, numbers) > board.budget:
+    if spent + cost_of(NOISE_FACTORS[-1] * board.noise_answers, numbers) > board.budget:
         return (
             f"{board.heading} takes no further submissions: its questions have a budget of {board.budget:g} nats per "
             "answer for life, and it is spent"

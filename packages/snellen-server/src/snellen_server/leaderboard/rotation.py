@@ -1,4 +1,4 @@
-"""Fresh questions for a board whose questions have told all that they may.
+"""Fresh questions for a board whose questions have privacy_loss all that they may.
 
 A board may have further sets of benchmarks, its `rotation`. When the budget of the questions in use is spent, the next
 set takes over: submissions are made to it and ranked on it. Entries on earlier questions stay, without a rank, since
@@ -28,7 +28,7 @@ from snellen_server.leaderboard.boards import (
     board_with_set,
     build_digests,
 )
-from snellen_server.leaderboard.ledger import affordable_noise, told
+from snellen_server.leaderboard.ledger import affordable_noise, privacy_loss
 
 REPEAT_SECONDS = 15.0
 """Pause between two looks at the ledger."""
@@ -85,7 +85,7 @@ def is_spent(connection: Connection, board: Board, questions: Sequence[str]) -> 
     """
     numbers = 1 + len(board.breakdown)
     for digest in questions:
-        spent, _ = told(connection, digest)
+        spent, _ = privacy_loss(connection, digest)
         if affordable_noise(board, spent, 0.0, numbers) is None:
             return True
     return False

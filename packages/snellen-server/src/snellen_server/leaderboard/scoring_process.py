@@ -124,7 +124,7 @@ def score_upload(task: ScoringTask) -> ScoringOutcome:
             return ScoringOutcome(
                 refused=refusal, faults=checked.faults, notes=notes, rows=len(rows)
             )
-        labels = {
+        protocols = {
             name: protocol_of(predictions, task.presentations)
             for name, predictions in checked.rows.items()
         }
@@ -134,14 +134,12 @@ def score_upload(task: ScoringTask) -> ScoringOutcome:
     readings: dict[str, bytes] = {}
     numbers: list[ExactNumber] = []
     for benchmark in benchmarks:
-        scored = _scored(
-            benchmark, checked.rows[benchmark.name], labels[benchmark.name], Path(task.file)
-        )
-        contents[benchmark.name] = hashlib.sha256(
-            benchmark.manifest.version.encode() + _headline_input(scored)
-        ).hexdigest()
-        readings[benchmark.name] = _readings(scored)
-        numbers += _numbers(scored, benchmark, task)
+        name = benchmark.name
+        scored = _scored(benchmark, checked.rows[name], protocols[name], Path(task.file))
+        build_and_input = benchmark.manifest.version.encode() + _headline_input(scored)
+        contents[name] = hashlib.sha256(build_and_input).hexdigest()
+        readings[name] = _digests_of_readings(scored)
+        numbers += _exact_numbers(scored, benchmark, task)
     return ScoringOutcome(
         notes=notes, rows=len(rows), contents=contents, readings=readings, numbers=tuple(numbers)
     )
@@ -193,19 +191,20 @@ def _ranks(scores: Sequence[float]) -> list[int]:
     return [levels.index(score) for score in scores]
 
 
-def _readings(scored: ScoredRun) -> bytes:
-    """Return four bytes of a digest of each reading (what scoring reads in a prediction), in a fixed order.
+def _digests_of_readings(scored: ScoredRun) -> bytes:
+    """Return four bytes of a digest for each prediction, of what scoring reads in it, in a fixed order of questions.
 
-    Texts are compared without case, spaces and punctuation, but with signs, since -5 is another answer than 5. If the
+    What is read is the chosen option, or otherwise the words of the reply, or otherwise the order of all options by their
+    scores. Texts are compared without case, spaces and punctuation, but with signs, since -5 is another answer than 5. If the
     headline metric depends on ranks, the reading is the order of all options.
     """
     [scored_benchmark] = scored.benchmarks
-    sees_order = _uses_ranks(scored)
+    uses_ranks = _uses_ranks(scored)
     digests = {}
     for prediction in scored_benchmark.predictions:
         words = _WORDS_AND_SIGNS.findall((prediction.text or "").casefold())
         reading: Any
-        if prediction.scores and sees_order:
+        if prediction.scores and uses_ranks:
             reading = _ranks(prediction.scores)
         elif prediction.choice is not None:
             reading = prediction.choice
@@ -221,25 +220,29 @@ def _readings(scored: ScoredRun) -> bytes:
     return b"".join(digests[presentation] for presentation in sorted(digests))
 
 
-def _numbers(scored: ScoredRun, benchmark: Benchmark, task: ScoringTask) -> Iterator[ExactNumber]:
-    """Yield the main result of a benchmark, for all questions and for parts of them.
+def _exact_numbers(
+    scored: ScoredRun, benchmark: Benchmark, task: ScoringTask
+) -> Iterator[ExactNumber]:
+    """Yield the main result of a benchmark: for all its questions, and for each part of them that may be published.
 
-    A part is left out if it, or the rest of the questions, is so small that its result would reveal single answers.
+    A part is left out if it, or the rest of the questions, is so small that its result would reveal single answers
+    (`_publishable_parts`).
     """
     [scored_benchmark] = scored.benchmarks
     rows = aggregate_run(scored)
     computed_metrics = {row.metric for row in rows}
+    # The first of the benchmark's headline metrics that this kind of predictions allows.
     main_metric = next(
         name for name in headline_metrics(scored_benchmark) if name in computed_metrics
     )
-    parts = _parts(benchmark, scored_benchmark, task)
+    parts = _publishable_parts(benchmark, scored_benchmark, task)
     for row in rows:
         is_main_result = row.metric == main_metric and row.benchmark == benchmark.name
         if is_main_result and (not row.slice or row.slice in parts):
-            yield _exact(row, _heaviest(row, scored_benchmark))
+            yield _exact_number(row, _largest_influence(row, scored_benchmark))
 
 
-def _heaviest(row: Result, scored: ScoredBenchmark) -> float:
+def _largest_influence(row: Result, scored: ScoredBenchmark) -> float:
     """Return how much a single answer can change a result at most, in multiples of 1 / n of the metric's range.
 
     This is 1 for a mean over n questions. A published mean is different: it gives each part of the questions a weight
@@ -266,31 +269,34 @@ def _heaviest(row: Result, scored: ScoredBenchmark) -> float:
     return float(row.estimate.n * largest)
 
 
-def _parts(benchmark: Benchmark, scored: ScoredBenchmark, task: ScoringTask) -> set[str]:
-    """Return the parts of a benchmark that are large enough and leave enough questions outside, as `tag=value`.
+def _publishable_parts(
+    benchmark: Benchmark, scored: ScoredBenchmark, task: ScoringTask
+) -> set[str]:
+    """Return the parts of a benchmark, such as "colour=red", that have enough questions inside and outside.
 
-    Only tags of the samples count: those of answers, which scoring adds, would reveal them.
+    Both numbers of questions must be at least `task.smallest_group`. Only the tags of samples that `task.breakdown` names
+    make parts: tags of answers, which scoring adds, would reveal the answers.
     """
-    counts: Counter[str] = Counter()
+    questions_of_part: Counter[str] = Counter()
     for sample in benchmark.samples():
-        for name in task.breakdown:
-            if name in sample.tags:
-                counts[f"{name}={sample.tags[name]}"] += len(sample.rounds)
-    total = sum(len(sample.rounds) for sample in scored.samples.values())
-    smallest = task.smallest_group
+        for tag in task.breakdown:
+            if tag in sample.tags:
+                questions_of_part[f"{tag}={sample.tags[tag]}"] += len(sample.rounds)
+    all_questions = sum(len(sample.rounds) for sample in scored.samples.values())
     parts = set()
-    for part, count in counts.items():
-        if count >= smallest and total - count >= smallest:
+    for part, questions in questions_of_part.items():
+        questions_outside = all_questions - questions
+        if min(questions, questions_outside) >= task.smallest_group:
             parts.add(part)
     return parts
 
 
-def _exact(row: Result, heaviest: float) -> ExactNumber:
+def _exact_number(row: Result, largest_influence: float) -> ExactNumber:
     """Return a result as it is before noise is added, with what the amount of noise depends on.
 
     Args:
         row: The result of one metric on one part of the benchmark.
-        heaviest: The greatest weight of a single answer in it.
+        largest_influence: How much a single answer can change it at most (`_largest_influence`).
 
     Raises:
         RuntimeError: The metric has no bounds or the result no value, so no amount of noise could hide an answer.
@@ -310,7 +316,7 @@ def _exact(row: Result, heaviest: float) -> ExactNumber:
         units=estimate.groups or estimate.n,
         least=metric.low,
         greatest=metric.high,
-        heaviest=heaviest,
+        heaviest=largest_influence,
         unit=row.unit,
         better=row.better,
     )

@@ -61,31 +61,34 @@ def standings(
         board: The board.
         entries: Submissions to it; those that are not scored are left out.
         builds: For each benchmark of the board, the digests of its current build.
-        by: The benchmark to rank by, or `OVERALL`. By default `OVERALL` if there are several
-            benchmarks.
-        order: How the standings are sorted.
+        by: The benchmark to rank by, or `OVERALL`. By default it is the only benchmark of the board, or `OVERALL` if
+            there are several.
+        order: "rank" puts the best first and entries without a rank last. "model" sorts by the name of the model, and
+            "newest" by the time of submission.
     """
-    by = by or (OVERALL if len(builds) > 1 else next(iter(builds)))
-    board_standings = [
-        _standing(board, entry, builds, by) for entry in entries if entry.state == "scored"
-    ]
-    public = [
-        standing.numbers[by]
-        for standing in board_standings
-        if standing.entry.is_public and not standing.note
-    ]
-    ranked = [_ranked(standing, public, by) for standing in board_standings]
+    benchmarks = list(builds)
+    if not by:
+        by = OVERALL if len(benchmarks) > 1 else benchmarks[0]
+    unranked = [_standing(board, entry, builds, by) for entry in entries if entry.state == "scored"]
+    public_numbers = []
+    for standing in unranked:
+        has_rank = not standing.note
+        if has_rank and standing.entry.is_public:
+            public_numbers.append(standing.numbers[by])
+    ranked = [_ranked(standing, public_numbers, by) for standing in unranked]
+
     if order == "model":
         return sorted(ranked, key=lambda standing: standing.entry.model.casefold())
     if order == "newest":
         return sorted(ranked, key=lambda standing: standing.entry.created, reverse=True)
-    return sorted(
-        ranked,
-        key=lambda standing: (
-            bool(standing.note),
-            -_oriented(standing.numbers[by])[1] if not standing.note else 0.0,
-        ),
-    )
+
+    def best_first(standing: BoardStanding) -> tuple[bool, float]:
+        if standing.note:
+            return True, 0.0
+        _, value, _ = _oriented(standing.numbers[by])
+        return False, -value
+
+    return sorted(ranked, key=best_first)
 
 
 async def read_standings(
@@ -138,10 +141,12 @@ def _standing(
     elif by not in numbers:
         note = "without this number"
     else:
-        ranked_by = list(by_benchmark.values()) if by == OVERALL else [by_benchmark[by]]
-        widths = [
-            widening(number.n, number.noise_answers or board.noise_answers) for number in ranked_by
-        ]
+        # The factor by which noise widens the interval: of the one number, or of the mean of several.
+        ranked_numbers = list(by_benchmark.values()) if by == OVERALL else [by_benchmark[by]]
+        widths = []
+        for number in ranked_numbers:
+            noise_answers = number.noise_answers or board.noise_answers
+            widths.append(widening(number.n, noise_answers))
         if math.hypot(*widths) / len(widths) > board.widest_noise:
             note = "not ranked: too few questions for the noise"
     return BoardStanding(entry=entry, numbers=numbers, note=note)

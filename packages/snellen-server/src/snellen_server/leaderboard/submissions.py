@@ -57,8 +57,8 @@ from snellen_server.leaderboard.releasing import Draw, PublishedNumber
 from snellen_server.leaderboard.scoring_process import ScoringOutcome, ScoringTask
 
 State = Literal["waiting", "scored", "refused", "failed", "withdrawn"]
-MOST_ATTEMPTS = 3
-_UNSCORED: dict[str, Any] = {
+MAX_ATTEMPTS = 3
+_COLUMNS_BEFORE_SCORING: dict[str, Any] = {
     "attempts": 0,
     "snellen_version": "",
     "builds": {},
@@ -66,7 +66,7 @@ _UNSCORED: dict[str, Any] = {
     "faults": {},
     "numbers": [],
 }
-UNCOUNTED = ("refused", "failed")
+UNCOUNTED_STATES = ("refused", "failed")
 """States in which nothing was revealed about the answers, so that the submission does not count for the day."""
 
 
@@ -107,15 +107,11 @@ class Submission(Struct, frozen=True, kw_only=True):
     numbers: tuple[PublishedNumber, ...]
 
     def number(self, benchmark: str) -> PublishedNumber | None:
-        """Return the published main result on a benchmark; None if the submission has none."""
-        return next(
-            (
-                number
-                for number in self.numbers
-                if number.benchmark == benchmark and not number.slice
-            ),
-            None,
-        )
+        """Return the published main result on all questions of a benchmark; None if the submission has none."""
+        for number in self.numbers:
+            if number.benchmark == benchmark and not number.slice:
+                return number
+        return None
 
 
 class NewSubmission(Struct, frozen=True, kw_only=True):
@@ -134,29 +130,29 @@ def add_submission(
 ) -> None:
     """Store an upload as a submission that waits to be scored.
 
-    Raises DataError if the account has made as many submissions to the board in the last 24 hours
-    as the board allows.
+    Raises DataError if the account has already made `board.a_day` submissions to the board in the last 24 hours, not
+    counting those in one of the `UNCOUNTED_STATES`.
     """
     # The row is locked, so that two requests of one account at the same time are handled one after the other.
     connection.execute(select(account.c.id).where(account.c.id == of.id).with_for_update())
-    begun = (
+    submissions_of_the_day = (
         select(func.count())
         .select_from(submission)
         .where(
             submission.c.account_id == of.id,
             submission.c.board == board.name,
             submission.c.created > utc_now() - timedelta(days=1),
-            submission.c.state.not_in(UNCOUNTED),
+            submission.c.state.not_in(UNCOUNTED_STATES),
         )
     )
-    if connection.execute(begun).scalar_one() >= board.a_day:
+    if connection.execute(submissions_of_the_day).scalar_one() >= board.a_day:
         raise DataError(
             f"{board.a_day} submissions to {board.heading} are scored within 24 hours, and this account has had them; "
             "submit again tomorrow"
         )
     connection.execute(
         insert(submission).values(
-            **_UNSCORED,
+            **_COLUMNS_BEFORE_SCORING,
             **msgspec.to_builtins(new),
             id=submission_id,
             board=board.name,
@@ -171,11 +167,11 @@ def add_submission(
 def take_next(connection: Connection) -> Row[Any] | None:
     """Return the submission that has waited longest, and count an attempt to score it.
 
-    None is returned if none waits. Waiting submissions that have had `MOST_ATTEMPTS` attempts are
+    None is returned if none waits. Waiting submissions that have had `MAX_ATTEMPTS` attempts are
     marked as failed first.
     """
     is_waiting = submission.c.state == "waiting"
-    has_no_attempt_left = submission.c.attempts >= MOST_ATTEMPTS
+    has_no_attempt_left = submission.c.attempts >= MAX_ATTEMPTS
     failure = update(submission).where(is_waiting, has_no_attempt_left)
     connection.execute(failure.values(state="failed", finished=utc_now()))
     query = select(submission).where(is_waiting).order_by(submission.c.created).limit(1)
@@ -188,7 +184,7 @@ def take_next(connection: Connection) -> Row[Any] | None:
 
 
 def return_attempt(connection: Connection, submission_id: str) -> None:
-    """Do not count the last attempt to score a submission, because the server stopped during it."""
+    """Subtract one from a submission's attempts, because the server stopped during the last one."""
     statement = update(submission).where(submission.c.id == submission_id)
     connection.execute(statement.values(attempts=submission.c.attempts - 1))
 
@@ -219,7 +215,7 @@ def waiting_ids(connection: Connection) -> set[str]:
 # --- who sees what -----------------------------------------------------------------------------------------------
 
 
-def _visible(viewer: Account | None) -> Select[Any]:
+def _visible_submissions(viewer: Account | None) -> Select[Any]:
     """Return the query for the submissions that a viewer may see: scored public ones, and all of their own.
 
     Every page reads submissions through this query. A visitor without an account (None) sees public ones only.
@@ -238,9 +234,9 @@ def list_submissions(
     connection: Connection, board: str, viewer: Account | None
 ) -> list[Submission]:
     """Return the submissions to a board that the viewer may see, the latest first."""
-    visible = _visible(viewer).where(submission.c.board == board)
+    visible = _visible_submissions(viewer).where(submission.c.board == board)
     rows = connection.execute(visible.order_by(submission.c.created.desc()))
-    return [_read(row) for row in rows]
+    return [_submission_of_row(row) for row in rows]
 
 
 def find_submission(
@@ -251,10 +247,12 @@ def find_submission(
     Raises MissingError both if there is none and if the viewer may not see it, so that the error
     does not reveal which.
     """
-    row = connection.execute(_visible(viewer).where(submission.c.id == submission_id)).one_or_none()
+    row = connection.execute(
+        _visible_submissions(viewer).where(submission.c.id == submission_id)
+    ).one_or_none()
     if row is None:
         raise MissingError("there is no entry with this name")
-    return _read(row)
+    return _submission_of_row(row)
 
 
 def set_public(connection: Connection, of: Account, submission_id: str, *, is_public: bool) -> None:
@@ -282,7 +280,7 @@ def withdraw(connection: Connection, of: Account, submission_id: str) -> None:
         MissingError: If the account has no such submission.
     """
     is_own, state = _own_submission(connection, of, submission_id)
-    if state in UNCOUNTED:
+    if state in UNCOUNTED_STATES:
         # Such a submission has revealed nothing about the answers and did not count before.
         connection.execute(submission.delete().where(is_own))
     else:
@@ -310,19 +308,19 @@ def _own_submission(
     return is_own, state
 
 
-def _read(row: Row[Any]) -> Submission:
-    """Convert a database row to a submission."""
-    facts = {str(name): value for name, value in row._mapping.items()}
-    stored_faults = facts.pop("faults") or {}
-    return msgspec.convert(
-        {
-            **{name: value for name, value in facts.items() if name not in ("suffix", "attempts")},
-            "faults": stored_faults.get("rows", ()),
-            "notes": stored_faults.get("notes", ()),
-            "refusal": stored_faults.get("refusal", ""),
-        },
-        Submission,
-    )
+def _submission_of_row(row: Row[Any]) -> Submission:
+    """Convert a database row to a submission.
+
+    The column `faults` contains what `outcome_faults` made of the refusal, the faults of rows and the notes.
+    """
+    values = {str(name): value for name, value in row._mapping.items()}
+    for unshown_column in ("suffix", "attempts"):
+        values.pop(unshown_column)
+    stored_faults = values["faults"] or {}
+    values["faults"] = stored_faults.get("rows", ())
+    values["notes"] = stored_faults.get("notes", ())
+    values["refusal"] = stored_faults.get("refusal", "")
+    return msgspec.convert(values, Submission)
 
 
 def outcome_faults(
@@ -371,10 +369,10 @@ submission = Table(
 
 
 FOLDER = "submissions"
-FILE = "predictions"
+FILE_STEM = "predictions"
 SCORE_SUBMISSIONS = "score submissions"
-SETTLED_SECONDS = 3600
-_OURS = "it could not be scored because of an internal error; it does not count, and the server's log states the reason"
+MIN_LEFTOVER_SECONDS = 3600
+_INTERNAL_ERROR = "it could not be scored because of an internal error; it does not count, and the server's log states the reason"
 
 
 def submission_folder(services: Services, submission_id: str) -> Path:
@@ -385,7 +383,7 @@ def keep_upload(services: Services, submission_id: str, suffix: str, content: by
     """Store an uploaded file until it is scored."""
     folder = submission_folder(services, submission_id)
     folder.mkdir(parents=True, mode=0o700)
-    (folder / f"{FILE}{suffix}").write_bytes(content)
+    (folder / f"{FILE_STEM}{suffix}").write_bytes(content)
 
 
 def delete_upload(services: Services, submission_id: str) -> None:
@@ -400,12 +398,12 @@ async def score_waiting(services: Services) -> None:
     """
     while not services.stopping.is_set():
         row = await services.database.write(take_next)
-        if row is None or not await _settle(services, row):
+        if row is None or not await _score_and_store(services, row):
             break
     await _delete_leftovers(services)
 
 
-async def _settle(services: Services, row: Any) -> bool:
+async def _score_and_store(services: Services, row: Any) -> bool:
     """Score a submission and store the result. Return False if the server stopped before that."""
     scored = await _score(services, row)
     if scored is None:
@@ -419,21 +417,28 @@ async def _settle(services: Services, row: Any) -> bool:
 
 
 async def _score(services: Services, row: Any) -> tuple[State, Mapping[str, Any]] | None:
-    """Score an upload, and return the submission's new state with further values to store.
+    """Score the uploaded file of a submission.
 
-    None is returned if the server is about to stop.
+    Args:
+        services: The server.
+        row: The submission's row in the database.
+
+    Returns:
+        The submission's new state and further columns to store: "scored" with its numbers; "refused" with what is wrong
+        with the file; or "failed" if the file cannot be scored through no fault of the submitter. None if the server is
+        about to stop.
     """
     board = find_board(services, row.board)
     folder = submission_folder(services, row.id)
-    if board is None or not (folder / f"{FILE}{row.suffix}").is_file():
+    if board is None or not (folder / f"{FILE_STEM}{row.suffix}").is_file():
         return "failed", {"faults": outcome_faults("its board or its file no longer exists")}
     try:
-        task = await asyncio.to_thread(_task, services, board, folder, row.suffix)
+        task = await asyncio.to_thread(_scoring_task, services, board, folder, row.suffix)
     except SnellenError:
         LOGGER.exception("board cannot score", extra={"facts": {"board": board.name}})
-        return "failed", {"faults": outcome_faults(_OURS)}
+        return "failed", {"faults": outcome_faults(_INTERNAL_ERROR)}
     shutil.rmtree(folder / "runs", ignore_errors=True)
-    outcome = await _carry_out(services, task)
+    outcome = await _run_scoring_process(services, task)
     if isinstance(outcome, str):
         return "failed", {"faults": outcome_faults(outcome)}
     if outcome is None:
@@ -441,8 +446,11 @@ async def _score(services: Services, row: Any) -> tuple[State, Mapping[str, Any]
     if outcome.refused:
         faults = outcome_faults(outcome.refused, outcome.faults, outcome.notes)
         return "refused", {"faults": faults, "rows": outcome.rows}
-    measured = await asyncio.to_thread(_measured, services, board, outcome)
-    draws = {one.benchmark: _draw(services, board, one.content) for one in measured}
+    measured = await asyncio.to_thread(_measured_benchmarks, services, board, outcome)
+    draws = {
+        benchmark.benchmark: _noise_source(services, board, benchmark.content)
+        for benchmark in measured
+    }
     try:
         numbers = await services.database.write(release, board, row.account_id, measured, draws)
     except SpentError as error:
@@ -459,12 +467,12 @@ async def _score(services: Services, row: Any) -> tuple[State, Mapping[str, Any]
     }
 
 
-def _task(services: Services, board: Board, folder: Path, suffix: str) -> ScoringTask:
+def _scoring_task(services: Services, board: Board, folder: Path, suffix: str) -> ScoringTask:
     """Return the task of the scoring process: the upload in a folder, the board's benchmarks, and the limits."""
     settings = settings_of(services)
     return ScoringTask(
         folder=str(folder.resolve()),
-        file=f"{FILE}{suffix}",
+        file=f"{FILE_STEM}{suffix}",
         benchmarks=tuple(str(benchmark.folder.resolve()) for benchmark in board_benchmarks(board)),
         presentations=board.presentations,
         breakdown=board.breakdown,
@@ -474,12 +482,14 @@ def _task(services: Services, board: Board, folder: Path, suffix: str) -> Scorin
     )
 
 
-async def _carry_out(services: Services, task: ScoringTask) -> ScoringOutcome | str | None:
+async def _run_scoring_process(
+    services: Services, task: ScoringTask
+) -> ScoringOutcome | str | None:
     """Run the scoring process on a task.
 
     Returns:
-        The outcome; or a message if the process failed or took too long; or None if the server is
-        about to stop.
+        The outcome; or a message for the submitter if the process failed, or took longer than the settings allow; or
+        None if the server is about to stop.
     """
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -511,10 +521,12 @@ async def _carry_out(services: Services, task: ScoringTask) -> ScoringOutcome | 
         "scoring failed",
         extra={"facts": {"code": process.returncode, "said": complaints[-2000:].decode()}},
     )
-    return _OURS
+    return _INTERNAL_ERROR
 
 
-def _measured(services: Services, board: Board, outcome: ScoringOutcome) -> list[MeasuredBenchmark]:
+def _measured_benchmarks(
+    services: Services, board: Board, outcome: ScoringOutcome
+) -> list[MeasuredBenchmark]:
     """Return what scoring gave for each benchmark of a board, with the digests of its questions and its build."""
     measured = []
     for benchmark in board_benchmarks(board):
@@ -533,7 +545,7 @@ def _measured(services: Services, board: Board, outcome: ScoringOutcome) -> list
     return measured
 
 
-def _draw(services: Services, board: Board, content: str) -> Callable[[float], Draw]:
+def _noise_source(services: Services, board: Board, content: str) -> Callable[[float], Draw]:
     """Return the source of the random numbers from which a benchmark's noise is computed.
 
     They are digests under the server's key, so the same predictions always get the same noise.
@@ -552,6 +564,7 @@ def _draw(services: Services, board: Board, content: str) -> Callable[[float], D
         source = f"{board.name}\0{noise}\0{content}"
 
         def draw(purpose: str) -> float:
+            """Return a number between 0 and 1 that only the server can compute, made from 12 hexadecimal digits."""
             signature = services.signer.signature("leaderboard draw", f"{source}\0{purpose}")
             first_digits = hashlib.sha256(signature.encode()).hexdigest()[:12]
             return (int(first_digits, 16) + 0.5) / 16**12
@@ -564,12 +577,12 @@ def _draw(services: Services, board: Board, content: str) -> Callable[[float], D
 async def _delete_leftovers(services: Services) -> None:
     """Delete the files of submissions that no longer wait.
 
-    Folders younger than `SETTLED_SECONDS` remain, because a new submission is stored before it is recorded.
+    Folders younger than `MIN_LEFTOVER_SECONDS` remain, because a new submission is stored before it is recorded.
     """
     root = services.configuration.folder / FOLDER
     if not root.is_dir():
         return
-    before = time.time() - SETTLED_SECONDS
+    before = time.time() - MIN_LEFTOVER_SECONDS
     folders = [path for path in root.iterdir() if path.stat().st_mtime < before]
     if not folders:
         return
