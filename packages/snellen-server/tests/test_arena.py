@@ -39,7 +39,7 @@ from snellen_server.arena_ratings.log import (
 )
 from snellen_server.arena_ratings.rating import (
     ANOMALOUS,
-    APART,
+    NOT_COMPARABLE,
     PRIOR_POINTS,
     ArenaRating,
     ModelRating,
@@ -384,7 +384,7 @@ def test_models_that_nothing_joins_both_ways_are_not_ranked_across() -> None:
         ("d", 1, 1),
         ("e", 2, None),
     ]
-    assert found.votes == 4 and found.left_out_votes == {APART: 4}
+    assert found.votes == 4 and found.left_out_votes == {NOT_COMPARABLE: 4}
     with pytest.raises(DataError, match="none of the 3 models can be compared"):
         rate_votes(vote_log(battles("a>b", "b>c", "a>c")), SANDWICH)
 
@@ -445,7 +445,7 @@ def test_votes_of_people_and_judges_categories_and_named_battles_are_kept_apart_
         "votes by models that judge": 1,
         "the names of the models were visible": 1,
         "a model against itself": 1,
-        APART: 1,
+        NOT_COMPARABLE: 1,
     }
     assert [row.model for row in found.models] == ["a", "b", "a@1", "b@2"]
     with pytest.raises(DataError, match="no votes are left to rate"):

@@ -375,13 +375,13 @@ def _consume_token(is_owned: ColumnElement[bool]) -> ReturningUpdate[Any]:
 
 
 # Statements of every vote are built once: building one takes as long as executing it.
-_TAKEN = {
+_CONSUME_TOKEN_OF = {
     True: _consume_token(arena_battle.c.account_id == bindparam("owner")),
     False: _consume_token(
         (arena_battle.c.visitor == bindparam("owner")) & arena_battle.c.account_id.is_(None)
     ),
 }
-"""Statements that consume the token of a battle, by whether its owner has an account."""
+"""The statement that consumes the token of a battle whose owner has an account (True) or is a visitor (False)."""
 _VOTE = insert(arena_vote)
 _KNOWN = select(arena_voter.c.pseudonym, arena_voter.c.invitation).where(
     arena_voter.c.actor == bindparam("known")
@@ -413,7 +413,8 @@ def cast_vote(
     now = utc_now()
     owner = caller.account.id if caller.account else caller.visitor
     parameters = {"name": name, "token": token_digest(token), "owner": owner, "now": now}
-    battle = connection.execute(_TAKEN[caller.account is not None], parameters).one_or_none()
+    consume_token = _CONSUME_TOKEN_OF[caller.account is not None]
+    battle = connection.execute(consume_token, parameters).one_or_none()
     if battle is None:
         raise ConflictError(_not_votable(find_battle(connection, caller, name)))
     facts = facts_of(battle)
@@ -424,7 +425,7 @@ def cast_vote(
     elif invitation:
         trust = "invited"
     honeypot = ""
-    if "better" in battle.origin:
+    if "better" in battle.origin:  # a honeypot, whose better reply the operator knows
         # After a further question the replies are no longer those that the operator knows.
         is_failed = battle.turn_count == 1 and outcome != battle.origin["better"]
         honeypot = "failed" if is_failed else "passed"

@@ -169,14 +169,14 @@ async def _judge(
     model fails, nothing is stored and the battle is judged another time.
     """
     turns = turns_of(battle)
-    replies = [
-        await _ask(services, model, conversation_text, images)
-        for conversation_text in (_talk(turns), _talk(_mirrored(turns)))
-    ]
-    if any(reply is None for reply in replies):
+    first_reply = await _ask(services, model, _talk(turns), images)
+    second_reply = await _ask(services, model, _talk(_mirrored(turns)), images)
+    if first_reply is None or second_reply is None:
         return
-    first, second = (verdict_in(reply or "") for reply in replies)
-    outcome = combined(first, MIRRORED[second] if second else None)
+    first = verdict_in(first_reply)
+    second = verdict_in(second_reply)
+    second_unmirrored = MIRRORED[second] if second else None
+    outcome = combined(first, second_unmirrored)
     # The judge's replies are not stored. They quote what people asked, and people may have that erased.
     detail = {"verdicts": [first, second], "version": model.version}
     try:
@@ -248,22 +248,21 @@ def _mirrored(turns: Sequence[BattleTurn]) -> list[BattleTurn]:
 def _unjudged(
     connection: Connection, judge: JudgeSettings
 ) -> list[tuple[Row[Any], list[ImageRef]]]:
-    """Return the oldest battles that this judge can vote on, each with its images.
+    """Return the oldest battles, at most `judge.battles`, that this judge can vote on, each with its images.
 
-    These are battles that were voted on or abandoned, and those that have had replies but no vote
-    for `every_seconds` seconds. The result is empty if there are none.
+    These are battles with hidden model names that were voted on or abandoned, or whose replies have had no vote for
+    `judge.every_seconds` seconds.
     """
     battle = arena_battle.c
     has_judged = exists().where(
         arena_vote.c.battle_id == battle.id, arena_vote.c.judge == judge.name
     )
-    left_alone = (battle.state == "answered") & (
-        battle.changed <= waiting_since(judge.every_seconds)
-    )
+    is_answered = battle.state == "answered"
+    is_left_alone = is_answered & (battle.changed <= waiting_since(judge.every_seconds))
     query = (
         select(arena_battle)
         .where(
-            or_(battle.state.in_(("voted", "abandoned")), left_alone),
+            or_(battle.state.in_(("voted", "abandoned")), is_left_alone),
             battle.kind.in_(HIDDEN),
             battle.turn_count > 0,
             ~has_judged,

@@ -116,9 +116,9 @@ def names_pattern(names: Iterable[str], makers: Iterable[str]) -> tuple[re.Patte
         makers: Their makers, in addition to `MAKERS`.
 
     Returns:
-        First, a pattern of model names anywhere in a reply, without names that are ordinary words.
-        Second, a pattern of phrases in which a reply says what model it is or who made it, such as
-        "I was trained by ...".
+        First, a pattern that finds the name of one of the models anywhere in a reply. Names that are also ordinary
+        words are left out of it. Second, a pattern that finds a phrase in which a reply says what model it is or who
+        made it, such as "I was trained by ...".
     """
     # The longest first, because a pattern takes the first alternative that fits.
     model_names = sorted({name.strip() for name in names if name.strip()}, key=len, reverse=True)

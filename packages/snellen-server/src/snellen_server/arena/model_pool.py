@@ -302,7 +302,8 @@ class ModelPool:
             model.name: ServedModel(model, self._local) for model in settings.models
         }
         self.judge: ServedModel | None = None
-        if judge := settings.judge:
+        judge = settings.judge
+        if judge is not None:
             judging = ArenaModel(name=judge.name, model=judge.model, seconds=judge.seconds)
             self.judge = ServedModel(judging, self._local)
         self._loading: list[asyncio.Task[None]] = []

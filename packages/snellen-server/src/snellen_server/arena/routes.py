@@ -47,6 +47,7 @@ from snellen_server.arena.settings import MAX_IMAGES, ArenaModel
 from snellen_server.arena.slices import category_of
 from snellen_server.arena.standings import (
     JOB,
+    EloStanding,
     Standing,
     ask_to_freeze,
     conversations,
@@ -58,7 +59,7 @@ from snellen_server.arena.standings import (
 )
 from snellen_server.arena.voters import create_invitation, list_invitations, take_seat
 from snellen_server.arena_ratings.log import Outcome
-from snellen_server.arena_ratings.rating import SETTLED_VOTERS, SETTLED_VOTES
+from snellen_server.arena_ratings.rating import SETTLED_VOTERS, SETTLED_VOTES, ModelRating
 from snellen_server.arena_ratings.votes import TrustSettings
 from snellen_server.hosting.accounts import note
 from snellen_server.hosting.callers import AdminDep, Caller, CallerDep, Limited, ServicesDep
@@ -184,7 +185,8 @@ async def begin_battle(
             422, f"a question has at most {arena.settings.max_images} images here; remove some"
         )
     images = await services.database.read(_usable_images, caller, body.images)
-    # A honeypot is refused whenever a normal battle is. Otherwise voters could recognise it by not being refused.
+    # A honeypot is a battle with a known better reply, which tests voters. It is refused whenever a normal battle is.
+    # Otherwise voters could recognise it by not being refused.
     new = _new_battle(arena, body)
     placed = arena.draw_honeypot(body.images, body.question) if body.kind == "anonymous" else None
     async with arena.spending.spend((new.left.name, new.right.name)):
@@ -371,19 +373,19 @@ def _new_battle(arena: Arena, body: BattleRequest) -> NewBattle:
 
     Its models are drawn at random ("anonymous"), chosen by the person ("named"), or a single one ("chat").
     """
-    turn, images = BattleTurn(body.question), tuple(body.images)
+    turn = BattleTurn(body.question)
+    images = tuple(body.images)
     if body.kind == "anonymous":
         pair = arena.draw()
-        left, right = (arena.contender(name) for name in (pair.left, pair.right))
         return NewBattle(
             "anonymous",
-            left,
-            right,
+            arena.contender(pair.left),
+            arena.contender(pair.right),
             turn,
             images,
-            arena.settings.sampling,
-            pair.propensity,
-            category_of(body.question, arena.settings.categories),
+            sampling=arena.settings.sampling,
+            propensity=pair.propensity,
+            category=category_of(body.question, arena.settings.categories),
         )
     left = arena.contender(body.left)
     if body.kind == "chat":
@@ -466,7 +468,12 @@ def _stream(name: str, progress: ReplyProgress) -> StreamingResponse:
 
 
 async def _events(name: str, progress: ReplyProgress) -> AsyncIterator[bytes]:
-    """Yield the events of a question: the text that a reply gained since the last event, or all of a replaced one."""
+    """Yield the events of a question, as the bytes of a stream of server-sent events, until it has an outcome.
+
+    The first event is `battle`. Each `text` has what was added to the reply of a side since the last event, or with
+    `replace` the new reply as a whole. `end` says that the reply of a side is complete, and the last event is the outcome.
+    After `QUIET_SECONDS` without a change, an empty comment keeps the connection open.
+    """
     yield _event("battle", {"id": name})
     texts: dict[Side, str] = {}
     ended: set[Side] = set()
@@ -474,22 +481,21 @@ async def _events(name: str, progress: ReplyProgress) -> AsyncIterator[bytes]:
         changed = progress.changed
         outcome = progress.outcome
         for side, text in progress.texts.items():
-            before, texts[side] = texts.get(side, ""), text
-            if text != before:
-                is_more = text.startswith(before)
-                change = {
-                    "side": side,
-                    "text": text[len(before) :] if is_more else text,
-                    "replace": not is_more,
-                }
-                yield _event("text", change)
+            sent_text = texts.get(side, "")
+            texts[side] = text
+            if text == sent_text:
+                continue
+            if text.startswith(sent_text):
+                added_text = text.removeprefix(sent_text)
+                yield _event("text", {"side": side, "text": added_text, "replace": False})
+            else:
+                yield _event("text", {"side": side, "text": text, "replace": True})
         for side in sorted(progress.ended - ended):
             ended.add(side)
             yield _event("end", {"side": side})
         if outcome is not None:
-            yield _event(
-                outcome["state"], {key: value for key, value in outcome.items() if key != "state"}
-            )
+            values = {key: value for key, value in outcome.items() if key != "state"}
+            yield _event(outcome["state"], values)
             return
         try:
             async with asyncio.timeout(QUIET_SECONDS):
@@ -554,23 +560,35 @@ async def ratings_page(
     caller: CallerDep,
     by: Annotated[str, Query(max_length=200)] = "",
 ) -> HTMLResponse:
-    """Show the ratings.
+    """Show the ratings of all votes, or of a part of them.
 
-    `by` is the address of a part of the votes (say, one language); an unknown one is refused with 404.
+    `by` is the address of that part, such as the votes in one language. A part without ratings is answered with 404.
+    Invitations are only shown to an administrator.
     """
     is_admin = caller.is_admin
-    standing, frozen, abandoned, invitations = await services.database.read(
-        lambda connection: (
-            latest_standing(connection),
-            frozen_ratings(connection),
-            count_abandoned(connection),
-            list_invitations(connection) if is_admin else [],
-        )
-    )
-    elo = {rating.model: rating for rating in standing.elo} if standing else {}
+
+    def read_page(
+        connection: Connection,
+    ) -> tuple[Standing | None, list[dict[str, Any]], int, list[Row[Any]]]:
+        """Return the latest standing, the frozen ratings, the number of abandoned battles, and the invitations."""
+        invitations = list_invitations(connection) if is_admin else []
+        standing = latest_standing(connection)
+        return standing, frozen_ratings(connection), count_abandoned(connection), invitations
+
+    standing, frozen, abandoned, invitations = await services.database.read(read_page)
     trust = rating_settings(services).trust
     slices = standing.slices if standing else ()
-    chosen_slice = next((rated for rated in slices if rated.address == by), None)
+    elo_by_model: dict[str, EloStanding] = {}
+    other_ratings_by_model: dict[str, ModelRating] = {}
+    if standing:
+        elo_by_model = {rating.model: rating for rating in standing.elo}
+        if standing.beside:
+            other_ratings_by_model = {row.model: row for row in standing.beside.models}
+    chosen_slice = None
+    for rated_slice in slices:
+        if rated_slice.address == by:
+            chosen_slice = rated_slice
+            break
     if by and chosen_slice is None:
         raise HTTPException(
             404,
@@ -584,10 +602,8 @@ async def ratings_page(
         "abandoned": abandoned,
         "parts": PARTS,
         "matrix": _matrix(standing),
-        "elo": elo,
-        "beside": {row.model: row for row in standing.beside.models}
-        if standing and standing.beside
-        else {},
+        "elo": elo_by_model,
+        "beside": other_ratings_by_model,
         "trust": trust,
         "about": _described_models(services),
         "is_stopped": arena_of(services).spending.is_stopped,

@@ -42,7 +42,7 @@ from snellen_server.arena_ratings.votes import RatingSettings
 from snellen_server.hosting.services import Services
 from snellen_server.hosting.tables import utc_now
 
-SHOWN = (
+COLUMNS_OF_VOTE = (
     "id",
     "kind",
     "left",
@@ -53,7 +53,7 @@ SHOWN = (
     "category",
     "origin",
 )
-TEXTS = ("images", "turns")
+COLUMNS_OF_TEXT = ("images", "turns")
 
 
 def count_votes(connection: Connection) -> int:
@@ -74,12 +74,12 @@ def count_abandoned(connection: Connection) -> int:
 
 
 def exported_votes(connection: Connection, *, texts: bool) -> list[Battle]:
-    """Return all votes, sorted by time; with questions and replies if `texts`.
+    """Return all votes with an outcome, sorted by time; with questions and replies if `texts` is true.
 
     Several judge models may vote on the same battle. So the id of a judge's vote is `BATTLE/JUDGE`,
     and that of a person's vote is the id of the battle.
     """
-    names = (*SHOWN, *TEXTS) if texts else SHOWN
+    names = (*COLUMNS_OF_VOTE, *COLUMNS_OF_TEXT) if texts else COLUMNS_OF_VOTE
     columns = [arena_battle.c[name] for name in names]
     query = (
         select(*columns, *_VOTE)
@@ -264,14 +264,16 @@ def standing_of(
     least: int = 1,
     ranked_by: Literal["all", "accounts"] = "all",
 ) -> Standing:
-    """Return the ratings of some votes. Notes say what cannot be rated.
+    """Return the ratings of some votes: by people, by people with accounts, and by judge models.
+
+    Without enough votes, or if no two models can be compared, the standing has notes that say so in place of ratings.
 
     Args:
         battles: The battles that were voted on.
         settings: How votes are rated.
-        least: Number of votes from which on there are ratings.
-        ranked_by: Whether models are ranked by all votes, or by those of people with accounts. The other ratings are
-            shown beside them.
+        least: Smallest number of votes for which ratings are computed.
+        ranked_by: Whether models are ranked by all votes, or by those of people with accounts. The ratings by the other
+            selection are stored as `beside`.
     """
     now = utc_now()
     n_votes = len(battles)
@@ -287,13 +289,13 @@ def standing_of(
         if not judged:
             notes = ("by judges: no two models can be compared yet",)
 
-    of_accounts = msgspec.structs.replace(settings, classes=("account",))
+    settings_for_accounts = msgspec.structs.replace(settings, classes=("account",))
     if ranked_by == "accounts":
-        ranking_settings = of_accounts
+        ranking_settings = settings_for_accounts
         other_settings = settings
     else:
         ranking_settings = settings
-        other_settings = of_accounts
+        other_settings = settings_for_accounts
     try:
         counted = counted_votes(log, ranking_settings)
     except DataError as error:
@@ -307,20 +309,23 @@ def standing_of(
         )
 
     # Elo and counts of wins cannot weigh votes. So a network's votes above its admitted share are left out of them.
-    within = within_shares(counted, settings.trust)
-    ratings = elo_ratings(within, settings)
-    ratings_by_order = shuffled_elo(within, settings, ORDERS, np.random.default_rng(settings.seed))
+    votes_within_shares = within_shares(counted, settings.trust)
+    ratings = elo_ratings(votes_within_shares, settings)
+    rng = np.random.default_rng(settings.seed)
+    ratings_by_order = shuffled_elo(votes_within_shares, settings, ORDERS, rng)
     lowest = ratings_by_order.min(axis=0)
     highest = ratings_by_order.max(axis=0)
     elo = []
-    for model, rating, low, high in zip(within.models, ratings, lowest, highest, strict=True):
+    for model, rating, low, high in zip(
+        votes_within_shares.models, ratings, lowest, highest, strict=True
+    ):
         elo.append(EloStanding(model, float(rating), float(low), float(high)))
     return Standing(
         now,
         n_votes,
         _rated(log, ranking_settings),
         tuple(elo),
-        win_rates(within),
+        win_rates(votes_within_shares),
         judged,
         notes,
         provisional_ratings(counted, settings),
@@ -365,8 +370,9 @@ def frozen_ratings(connection: Connection) -> list[dict[str, Any]]:
         arena_rating.c.votes,
         arena_rating.c.snapshot.is_not(None),
     ).where(arena_rating.c.is_frozen)
+    keys = ("id", "made", "votes", "is_ready")
     rows = connection.execute(query.order_by(arena_rating.c.id.desc())).all()
-    return [dict(zip(("id", "made", "votes", "is_ready"), row, strict=True)) for row in rows]
+    return [dict(zip(keys, row, strict=True)) for row in rows]
 
 
 def frozen_file(connection: Connection, number: int, column: str) -> bytes | None:

@@ -71,12 +71,13 @@ def network_pseudonym(network: str, key: bytes) -> str | None:
 
 
 def question_digest(signer: Signer, battle: Row[Any]) -> str:
-    """Return a keyed digest of a battle's images and first question, to find repetitions.
+    """Return a digest, under the server's key, of a battle's images and first question, to find repetitions.
 
     Case, the number of spaces, and punctuation at the end of the question make no difference.
     """
     question = battle.turns[0]["prompt"] if battle.turns else ""
-    normalised = " ".join(question.casefold().split()).rstrip(" .?!")
+    words = question.casefold().split()
+    normalised = " ".join(words).rstrip(" .?!")
     images = ",".join(battle.images)
     signature = signer.signature("arena question", f"{images}\0{normalised}")
     return hashlib.sha256(signature.encode()).hexdigest()[:24]
@@ -118,9 +119,10 @@ def take_seat(connection: Connection, actor: str, token: str) -> None:
     ).one_or_none()
     if voter is not None and voter.invitation == digest:
         return
-    free = is_valid & (arena_invitation.c.taken < arena_invitation.c.seats)
-    taken = {"taken": arena_invitation.c.taken + 1}
-    if not connection.execute(update(arena_invitation).where(free).values(taken)).rowcount:
+    has_free_seat = arena_invitation.c.taken < arena_invitation.c.seats
+    take_one = update(arena_invitation).where(is_valid & has_free_seat)
+    one_more = {"taken": arena_invitation.c.taken + 1}
+    if not connection.execute(take_one.values(one_more)).rowcount:
         raise DataError("all seats of this invitation are taken; ask for another one")
     if voter is None:
         connection.execute(

@@ -19,28 +19,29 @@ from snellen_server.arena_ratings.bradley_terry import (
 )
 from snellen_server.arena_ratings.votes import BOTH_BAD, LEFT, TIE, Array, TrustSettings, Votes
 
-KNOWN_VOTES = 200
+MIN_KNOWN_VOTES = 200
 """Number of votes by accounts and invited voters that the comparison needs."""
-FALSE_ALARM = 0.01
+FALSE_ALARM_PROBABILITY = 0.01
 """Approximate probability that a log of honest votes has a model with a significant difference."""
 PRIOR_SPREAD = 2.0
 """Standard deviation of the prior of ratings, in log odds, for the ratings that votes are compared with."""
 
 
 def disagreeing_votes(votes: Votes, trust: TrustSettings) -> Array:
-    """Find anonymous votes on models that voters with accounts rate significantly differently.
+    """Find anonymous votes on models that do much better, or worse, in them than in the votes of voters with accounts.
 
-    The residual of a vote is its score (1, 0.5 or 0) minus the score that the ratings by known voters predict. The
+    Known voters are those with an account or an invitation. The residual of a vote is its score (1, 0.5 or 0) minus the score that the ratings by known voters predict. The
     test statistic of a model is the sum of the residuals of anonymous votes on it, divided by its standard deviation,
     which is clustered by voter and includes the uncertainty of the ratings. The most different model is removed first,
     and the others are compared again without its votes, because what one model wins is lost by the others.
 
     Args:
         votes: N votes, sorted by time.
-        trust: Votes by its `networked` classes of voters are compared with those of the other classes.
+        trust: Its `networked` names the classes of voters, by default "anonymous", whose votes are compared with those
+            of known voters.
 
     Returns:
-        Which votes to exclude, Booleans of shape (N,). All are False if there are fewer than `KNOWN_VOTES` votes by
+        Which votes to exclude, Booleans of shape (N,). All are False if there are fewer than `MIN_KNOWN_VOTES` votes by
         known voters.
     """
     is_excluded = np.zeros(votes.count, dtype=bool)
@@ -50,7 +51,7 @@ def disagreeing_votes(votes: Votes, trust: TrustSettings) -> Array:
     is_by_known_voter = voter_class.is_in(["account", "invited"]).to_numpy()
     is_known = is_by_known_voter & ~is_compared & is_decided
     suspects = is_compared & is_decided
-    if is_known.sum() < KNOWN_VOTES or not suspects.any():
+    if is_known.sum() < MIN_KNOWN_VOTES or not suspects.any():
         return is_excluded
 
     # Ratings by known voters, and what they predict for each vote.
@@ -62,7 +63,7 @@ def disagreeing_votes(votes: Votes, trust: TrustSettings) -> Array:
     residual = score - expected
 
     # Two-sided, with Bonferroni's correction for the number of models.
-    threshold = float(stats.norm.isf(FALSE_ALARM / 2 / len(votes.models)))
+    threshold = float(stats.norm.isf(FALSE_ALARM_PROBABILITY / 2 / len(votes.models)))
     for _ in votes.models:
         z_scores = []
         for model in range(len(votes.models)):

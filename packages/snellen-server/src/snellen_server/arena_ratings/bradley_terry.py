@@ -35,7 +35,7 @@ from snellen_server.arena_ratings.votes import (
     Votes,
 )
 
-CHUNK = 100
+RESAMPLES_PER_CHUNK = 100
 """Number of resamples that are in memory at once."""
 
 
@@ -79,7 +79,7 @@ def voter_cells(votes: Votes) -> Cells:
 
 
 def resampled_counts(cells: Cells, resamples: int, rng: np.random.Generator) -> Iterator[Array]:
-    """Yield the counts of bootstrap resamples, up to `CHUNK` resamples at a time; each array has shape (B, P, 4).
+    """Yield the counts of bootstrap resamples, up to `RESAMPLES_PER_CHUNK` resamples at a time; each array has shape (B, P, 4).
 
     Each resample draws as many voters as there are, with replacement, and takes all votes of a drawn voter (the cluster
     bootstrap). Voters whose votes are all in one cell, with the same weight, are interchangeable: how often any of them
@@ -104,8 +104,8 @@ def resampled_counts(cells: Cells, resamples: int, rng: np.random.Generator) -> 
     # The last category of the multinomial distribution is all other voters together.
     probabilities = np.append(voters_of_kind, len(other_voters)) / voters
 
-    for start in range(0, resamples, CHUNK):
-        size = min(CHUNK, resamples - start)
+    for start in range(0, resamples, RESAMPLES_PER_CHUNK):
+        size = min(RESAMPLES_PER_CHUNK, resamples - start)
         draws = rng.multinomial(voters, probabilities, size=size)
         times_of_others: list[Array] = []  # for each resample, how often each other voter is drawn
         for number_of_draws in draws[:, -1]:
@@ -170,11 +170,11 @@ def win_rates(votes: Votes) -> tuple[PairRecord, ...]:
     return tuple(records)
 
 
-TOLERANCE = 1e-9
+NEWTON_TOLERANCE = 1e-9
 """A fit has converged if the largest change of a parameter in a step of Newton's method is below this, in log odds."""
-LARGEST_STEP = 1.5
+MAX_NEWTON_STEP = 1.5
 """Longer steps are shortened to this, in log odds."""
-MOST_STEPS = 200
+MAX_NEWTON_STEPS = 200
 RESAMPLE_RIDGE = 0.01
 """Prior precision of ratings in resamples. It keeps the rating of a model finite that won, or lost, all drawn votes."""
 
@@ -288,7 +288,7 @@ def fit_ratings(
     # regular, and changes no step, since the gradient is 0 in that direction.
     regularisation = np.diag(prior_precision)
     regularisation[: model.models, : model.models] += 1 / model.models
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         gradient, information = _derivatives(model, parameters, counts)
         gradient -= prior_precision * parameters
         try:
@@ -296,9 +296,9 @@ def fit_ratings(
         except np.linalg.LinAlgError:
             break
         largest_change = np.abs(step).max(axis=1, keepdims=True)  # (B, 1)
-        shortening = np.minimum(1.0, LARGEST_STEP / np.maximum(largest_change, LARGEST_STEP))
+        shortening = np.minimum(1.0, MAX_NEWTON_STEP / np.maximum(largest_change, MAX_NEWTON_STEP))
         parameters = parameters + step * shortening
-        if largest_change.max() < TOLERANCE:
+        if largest_change.max() < NEWTON_TOLERANCE:
             ratings = parameters[:, : model.models]
             ratings -= ratings.mean(axis=1, keepdims=True)  # in place: also changes `parameters`
             return np.asarray(parameters)

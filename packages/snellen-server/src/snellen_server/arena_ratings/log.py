@@ -102,9 +102,9 @@ def battle_table(battles: Iterable[Battle]) -> pl.DataFrame:
     return pl.DataFrame(columns, schema=SCHEMA)
 
 
-PEOPLE = ("arena_user_", "expert", "author", "human")
+PREFIXES_OF_PEOPLE = ("arena_user_", "expert", "author", "human")
 """Beginnings of `judge` if a person has voted (Chatbot Arena, MT-bench); any other value is a judge model."""
-FAILURES = (
+SERVER_ERROR_TEXTS = (
     "NETWORK ERROR DUE TO HIGH TRAFFIC",
     "API REQUEST ERROR",
     "$MODERATION$",
@@ -112,7 +112,8 @@ FAILURES = (
 )
 """Texts that the servers of FastChat and Multi-Modality-Arena write in place of a failed reply."""
 _HEADING = re.compile(r"<h3>[^:]*: (.*)</h3>\s*", re.DOTALL)
-_HIDDEN = ("", "Model A", "Model B")
+_HIDDEN_NAMES = ("", "Model A", "Model B")
+"""What FastChat's page shows in place of the names of models that are hidden until the vote."""
 
 
 class NotRated(Exception):  # noqa: N818 - not an error, but the reason why a row is left out
@@ -156,7 +157,7 @@ def read_own(row: Mapping[str, Any], place: str, pseudonyms: Pseudonyms) -> Batt
     return msgspec.convert(row, Battle)
 
 
-_WINNERS: dict[Any, Outcome] = {
+_OUTCOME_OF_WINNER: dict[Any, Outcome] = {
     "model_a": "left",
     "model_b": "right",
     "tie": "tie",
@@ -165,31 +166,41 @@ _WINNERS: dict[Any, Outcome] = {
     "both_bad": "both bad",
     "bothbad": "both bad",
 }
-_VOTERS = ("judge", "judge_hash", "evaluation_session_id", "user_id")
+_VOTER_FIELDS = ("judge", "judge_hash", "evaluation_session_id", "user_id")
 """Fields that name who voted, in logs of FastChat and of LMArena."""
-NOT_SAMPLED = "taken out by the log's own removal of duplicates (dedup_tag)"
+REMOVED_AS_DUPLICATE = "taken out by the log's own removal of duplicates (dedup_tag)"
 
 
 def read_clean_battle(row: Mapping[str, Any], place: str, pseudonyms: Pseudonyms) -> Battle:
     """Read a battle in the form of FastChat's `clean_battle_data.py` and LMArena's data sets; model_a is on the left.
 
     Rows that LMArena's removal of frequent prompts has dropped are left out, as they are in its leaderboard.
+
+    Args:
+        row: A row of the log.
+        place: The row's place in the file, which is the battle's id if neither the log has an id nor one can be made.
+        pseudonyms: Replaces the addresses of voters.
+
+    Raises:
+        NotRated: The row is a duplicate, or its outcome is unknown.
     """
     tag = row.get("dedup_tag")
     if isinstance(tag, Mapping) and tag.get("sampled") is False:
-        raise NotRated(NOT_SAMPLED)
+        raise NotRated(REMOVED_AS_DUPLICATE)
 
     # Who voted: a person's name or address, or the name of a judge model with its settings.
-    judge = None
-    for name in _VOTERS:
-        if row.get(name):
-            judge = row[name]
+    named_voter = None
+    for field_name in _VOTER_FIELDS:
+        if row.get(field_name):
+            named_voter = row[field_name]
             break
-    if isinstance(judge, str):
-        voter_parts = [judge]
+    if isinstance(named_voter, str):
+        voter_parts = [named_voter]
     else:
-        voter_parts = [str(part) for part in judge or ()]
-    is_person = not voter_parts or "judge" not in row or voter_parts[0].startswith(PEOPLE)
+        voter_parts = [str(part) for part in named_voter or ()]
+    is_person = (
+        not voter_parts or "judge" not in row or voter_parts[0].startswith(PREFIXES_OF_PEOPLE)
+    )
     if not voter_parts:
         voter = None
     elif is_person:
@@ -197,13 +208,14 @@ def read_clean_battle(row: Mapping[str, Any], place: str, pseudonyms: Pseudonyms
     else:
         voter = " ".join(voter_parts)
 
-    time = _seconds(row["tstamp"] if "tstamp" in row else row.get("timestamp"))
+    stored_time = row["tstamp"] if "tstamp" in row else row.get("timestamp")
+    time = _seconds(stored_time)
     battle_id = row.get("question_id") or row.get("id") or _vote_id(row, voter_parts, time) or place
     return Battle(
         id=str(battle_id),
         left=row["model_a"],
         right=row["model_b"],
-        outcome=_outcome(_WINNERS, row["winner"]),
+        outcome=_outcome(_OUTCOME_OF_WINNER, row["winner"]),
         time=time,
         language=row.get("language") or "",
         voter=voter,
@@ -216,9 +228,9 @@ def read_clean_battle(row: Mapping[str, Any], place: str, pseudonyms: Pseudonyms
 
 
 def _vote_id(row: Mapping[str, Any], voter_parts: Sequence[str], time: float | None) -> str:
-    """Return an id made from voter, time, models and outcome, so that a repeated row is the same vote.
+    """Return an id for a vote without one, made from voter, time, models and outcome; "" without a voter or a time.
 
-    The id is "" if the voter or the time is unknown.
+    If a log contains the same vote twice, both rows get the same id.
     """
     if not voter_parts or time is None:
         return ""
@@ -227,7 +239,7 @@ def _vote_id(row: Mapping[str, Any], voter_parts: Sequence[str], time: float | N
     return f"vote-{digest}"
 
 
-_ONE_HOT: dict[str, Outcome] = {
+_OUTCOME_OF_COLUMN: dict[str, Outcome] = {
     "winner_model_a": "left",
     "winner_model_b": "right",
     "winner_tie": "tie",
@@ -236,7 +248,7 @@ _ONE_HOT: dict[str, Outcome] = {
 
 def read_one_hot_battle(row: Mapping[str, Any], place: str, pseudonyms: Pseudonyms) -> Battle:
     """Read a battle of LMSYS's human preference data of 55,000 votes, which has a column for each outcome."""
-    outcomes = [outcome for name, outcome in _ONE_HOT.items() if int(row[name]) == 1]
+    outcomes = [outcome for name, outcome in _OUTCOME_OF_COLUMN.items() if int(row[name]) == 1]
     if len(outcomes) != 1:
         raise NotRated("unknown outcome")
     return Battle(
@@ -261,7 +273,7 @@ def _turns_of(cell: Any) -> str | None:
     return "\n".join(turn or "" for turn in turns)
 
 
-_VOTES: dict[Any, Outcome] = {
+_OUTCOME_OF_EVENT: dict[Any, Outcome] = {
     "leftvote": "left",
     "rightvote": "right",
     "tievote": "tie",
@@ -275,8 +287,12 @@ def read_conversation_vote(row: Mapping[str, Any], place: str, pseudonyms: Pseud
     `row["models"]` has the names that the page showed, and `row["states"]` the conversation of each side with its true
     name. The battle gets the id of the left side's conversation, so that a second vote on it is recognised. Messages
     before `offset` are the example that each conversation begins with.
+
+    Raises:
+        NotRated: The row is another event than a vote, or a reply is missing or an error, or the names that were shown
+            differ from the true ones.
     """
-    if row["type"] not in _VOTES:
+    if row["type"] not in _OUTCOME_OF_EVENT:
         event = "a chat" if row["type"] == "chat" else "another event"
         raise NotRated(f"not a vote but {event}")
     states = row["states"]
@@ -284,10 +300,10 @@ def read_conversation_vote(row: Mapping[str, Any], place: str, pseudonyms: Pseud
     true_names = []
     for state, shown_name in zip(states, shown_names, strict=True):
         true_names.append(state.get("model_name") or shown_name)
-    anonymous = all(name in _HIDDEN for name in shown_names)
+    anonymous = all(name in _HIDDEN_NAMES for name in shown_names)
     if not anonymous:
         for shown_name, true_name in zip(shown_names, true_names, strict=True):
-            if shown_name in _HIDDEN or true_name not in shown_name:
+            if shown_name in _HIDDEN_NAMES or true_name not in shown_name:
                 raise NotRated("the names shown differ from those of the conversations")
 
     # A conversation is a list of pairs (role, text) that alternates between prompt and reply.
@@ -295,26 +311,29 @@ def read_conversation_vote(row: Mapping[str, Any], place: str, pseudonyms: Pseud
     for messages in conversations:
         if not messages or any(text is None for _, text in messages):
             raise NotRated("a reply is missing")
-    left = [_text(text) for _, text in conversations[0]]
-    right = [_text(text) for _, text in conversations[1]]
-    for reply in (*left[1::2], *right[1::2]):
-        if any(failure in reply for failure in FAILURES):
+    left_texts = [_text(text) for _, text in conversations[0]]
+    right_texts = [_text(text) for _, text in conversations[1]]
+    prompts = left_texts[::2]
+    left_replies = left_texts[1::2]
+    right_replies = right_texts[1::2]
+    for reply in (*left_replies, *right_replies):
+        if any(failure in reply for failure in SERVER_ERROR_TEXTS):
             raise NotRated("a reply is an error of the server")
     return Battle(
         id=str(states[0].get("conv_id") or place),
         left=true_names[0],
         right=true_names[1],
-        outcome=_VOTES[row["type"]],
+        outcome=_OUTCOME_OF_EVENT[row["type"]],
         time=_seconds(row.get("tstamp")),
         voter=pseudonyms.of(row.get("ip")),
         anonymous=anonymous,
-        prompt="\n".join(left[::2]),
-        left_reply="\n".join(left[1::2]),
-        right_reply="\n".join(right[1::2]),
+        prompt="\n".join(prompts),
+        left_reply="\n".join(left_replies),
+        right_reply="\n".join(right_replies),
     )
 
 
-_USER_VOTES: dict[Any, Outcome] = {
+_OUTCOME_OF_USER_VOTE: dict[Any, Outcome] = {
     "left": "left",
     "right": "right",
     "tie": "tie",
@@ -332,7 +351,7 @@ def read_multimodal_vote(row: Mapping[str, Any], place: str, pseudonyms: Pseudon
     left, right = row["VLP_names"]
     replies = row.get("VLP_outputs") or (None, None)
     for reply in replies:
-        if reply is None or any(failure in reply for failure in FAILURES):
+        if reply is None or any(failure in reply for failure in SERVER_ERROR_TEXTS):
             raise NotRated("a reply is missing or an error of the server")
     image = row.get("image")
     image_digest = None
@@ -342,7 +361,7 @@ def read_multimodal_vote(row: Mapping[str, Any], place: str, pseudonyms: Pseudon
         id=place,
         left=left,
         right=right,
-        outcome=_outcome(_USER_VOTES, row["user_vote"]),
+        outcome=_outcome(_OUTCOME_OF_USER_VOTE, row["user_vote"]),
         voter=pseudonyms.of(row.get("ip")),
         prompt=row.get("text"),
         left_reply=replies[0],
@@ -364,7 +383,7 @@ FORMS = (
     LogForm(
         "lmsys-55k",
         "LMSYS's human preferences: model_a, model_b, winner_model_a, winner_model_b, winner_tie",
-        frozenset({"model_a", "model_b", *_ONE_HOT}),
+        frozenset({"model_a", "model_b", *_OUTCOME_OF_COLUMN}),
         read_one_hot_battle,
     ),
     LogForm(
@@ -426,7 +445,7 @@ def _text(content: Any) -> str:
     raise TypeError(content)
 
 
-ROWS = 100_000
+BATTLES_PER_TABLE = 100_000
 """Number of battles to convert to a table at a time."""
 VOTED_AGAIN = "voted again on the same battle"
 ENDINGS = (".jsonl", ".json", ".parquet")
@@ -483,7 +502,7 @@ def read_votes(paths: Sequence[Path], *, salt: bytes | None = None) -> VoteLog:
 
 def vote_log(battles: Iterable[Battle]) -> VoteLog:
     """Return battles as a log, checked and sorted as if they were read from a file."""
-    table, reasons = _sound(battle_table(battles))
+    table, reasons = _valid_rows(battle_table(battles))
     return _ordered(table, reasons, ())
 
 
@@ -531,7 +550,7 @@ def _read(path: Path, pseudonyms: Pseudonyms) -> tuple[pl.DataFrame, Counter[str
         except (OSError, pl.exceptions.PolarsError) as error:
             raise DataError(f"{path}: cannot be read as Parquet ({error})") from None
         if {"left", "right", "outcome"} <= set(table.columns):
-            return *_sound(_own_columns(table, path)), "snellen"
+            return *_valid_rows(_own_columns(table, path)), "snellen"
         return _read_rows(path, table.iter_rows(named=True), pseudonyms)
     if path.name.removesuffix(".gz").endswith(ENDINGS[:2]):
         return _read_rows(path, _json_rows(path), pseudonyms)
@@ -566,8 +585,8 @@ def _own_columns(table: pl.DataFrame, path: Path) -> pl.DataFrame:
         raise DataError(f"{path}: {error}") from None
 
 
-def _sound(table: pl.DataFrame) -> tuple[pl.DataFrame, Counter[str]]:
-    """Remove invalid rows from a table with the columns of `SCHEMA`.
+def _valid_rows(table: pl.DataFrame) -> tuple[pl.DataFrame, Counter[str]]:
+    """Select the valid rows of a table of battles, which has the columns of `SCHEMA`.
 
     Returns:
         The valid rows, with missing texts replaced by "", and the number of invalid rows by the first reason that
@@ -637,11 +656,11 @@ def _read_rows(
             battles.append(battle)
         else:
             excluded_rows[battle] += 1
-        if len(battles) == ROWS:
+        if len(battles) == BATTLES_PER_TABLE:
             tables.append(battle_table(battles))
             battles.clear()
     tables.append(battle_table(battles))
-    valid_rows, invalid_rows = _sound(pl.concat(tables))
+    valid_rows, invalid_rows = _valid_rows(pl.concat(tables))
     return valid_rows, excluded_rows + invalid_rows, form.name if form else ""
 
 

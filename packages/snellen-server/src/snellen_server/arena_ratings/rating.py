@@ -24,10 +24,10 @@ from snellen import DataError, __version__
 from snellen.plugin_api import Estimate, read_text, rng_for, student_t, wilson, write_atomically
 from snellen_server.arena_ratings.anomalies import check_voters
 from snellen_server.arena_ratings.bradley_terry import (
-    LARGEST_STEP,
-    MOST_STEPS,
+    MAX_NEWTON_STEP,
+    MAX_NEWTON_STEPS,
+    NEWTON_TOLERANCE,
     RESAMPLE_RIDGE,
-    TOLERANCE,
     Cells,
     PairModel,
     elo_ratings,
@@ -56,17 +56,17 @@ from snellen_server.arena_ratings.votes import (
     votes_digest,
 )
 
-TAILS = (2.5, 97.5)
-Z = NormalDist().inv_cdf(0.975)
+INTERVAL_PERCENTILES = (2.5, 97.5)
+Z_95 = NormalDist().inv_cdf(0.975)
 ANOMALOUS = "by anomalous voters"
-COMPARED_VOTES = 50
+MAX_COMPARED_VOTES = 50
 """Largest number of votes of one network in the tests for anomalous voters.
 
 This is enough to detect the network, but too few for it to become the norm that other voters are compared with.
 """
-SAME_RATING = 1e-6
+NEGLIGIBLE_WIDTH = 1e-6
 """An interval that is narrower than this, in points, counts as one of zero width; its width is rounding error."""
-APART = "between models that cannot be compared"
+NOT_COMPARABLE = "between models that cannot be compared"
 
 
 class ModelRating(Struct, frozen=True):
@@ -142,7 +142,7 @@ def rate_votes(log: VoteLog, settings: RatingSettings | None = None) -> ArenaRat
     terms: list[Term] = []
     rated = 0
     both_bad = 0
-    for number, group in enumerate(groups):
+    for number, group in enumerate(groups):  # a group is a tuple of indices of models
         group_votes = _votes_within(votes, group)
         rated += group_votes.count
         both_bad += int((group_votes.outcome == BOTH_BAD).sum())
@@ -151,17 +151,25 @@ def rate_votes(log: VoteLog, settings: RatingSettings | None = None) -> ArenaRat
             ratings = fitted.ratings
             lows, highs = _without_zero_widths(group_votes, fitted, settings)
             terms += fitted.terms
-        else:
+        else:  # a single model has no rating, since it cannot be compared
             ratings = lows = highs = np.full(1, np.nan)
         group_rows = []
         for index, model in enumerate(group):
-            row = model_row(votes, model, number, ratings[index], lows[index], highs[index], lows)
+            row = model_row(
+                votes,
+                model,
+                group=number,
+                rating=ratings[index],
+                low=lows[index],
+                high=highs[index],
+                lows=lows,
+            )
             group_rows.append(row)
         rows += sorted(group_rows, key=lambda row: (-(row.rating or 0.0), row.model))
 
     left_out_votes = dict(votes.left_out_votes)
     if votes.count > rated:
-        left_out_votes[APART] = votes.count - rated
+        left_out_votes[NOT_COMPARABLE] = votes.count - rated
     left_won = votes.outcome == LEFT
     right_won = votes.outcome == RIGHT
     left_share = voter_share(left_won.astype(float), left_won | right_won, votes.voter)
@@ -193,7 +201,7 @@ def counted_votes(log: VoteLog, settings: RatingSettings) -> Votes:
     if trust is not None and not trust.count_anomalous:
         exclude_anomalous = True
     if exclude_anomalous:
-        votes = votes.where(~_by_anomalous_voter(votes, trust), left_out_as=ANOMALOUS)
+        votes = votes.where(~_is_by_anomalous_voter(votes, trust), left_out_as=ANOMALOUS)
     if trust is not None:
         votes = with_trust_weights(votes, trust)
     if not votes.count:
@@ -203,13 +211,13 @@ def counted_votes(log: VoteLog, settings: RatingSettings) -> Votes:
     return votes
 
 
-def _by_anomalous_voter(votes: Votes, trust: TrustSettings | None) -> Array:
-    """Return whether each vote is by a voter who votes unlike all others (`check_voters`); Booleans of shape (N,).
+def _is_by_anomalous_voter(votes: Votes, trust: TrustSettings | None) -> Array:
+    """Return which votes are by voters who vote unlike all others (`check_voters`), Booleans of shape (N,).
 
-    The tests use at most `COMPARED_VOTES` votes of a network, or as many as its admitted share. Otherwise a network
+    The tests use at most `MAX_COMPARED_VOTES` votes of a network, or as many as its admitted share. Otherwise a network
     with very many votes would become the norm, and honest voters would be flagged instead.
     """
-    compared = within_shares(votes, trust, COMPARED_VOTES)
+    compared = within_shares(votes, trust, MAX_COMPARED_VOTES)
     flagged = [check.number for check in check_voters(compared) if check.flagged]
     # The compared votes have other voter numbers than all votes have, so voters are matched by the ids of their votes.
     compared_ids = compared.table["id"].to_numpy()
@@ -291,7 +299,7 @@ def _fit_group(votes: Votes, settings: RatingSettings, group: int) -> _Fitted:
     if settings.method == "elo":
         best = elo_ratings(votes, settings)
         resamples = resampled_elo(votes, settings, rng)
-        lows, highs = np.percentile(resamples, TAILS, axis=0)
+        lows, highs = np.percentile(resamples, INTERVAL_PERCENTILES, axis=0)
         lows, highs = _widened_for_few_voters(best, lows, highs, votes)
         return _Fitted(best, lows, highs)
     if settings.style:
@@ -311,7 +319,7 @@ def _fit_group(votes: Votes, settings: RatingSettings, group: int) -> _Fitted:
         lows, highs = _normal_interval(best, covariance)
     else:
         resamples = _resampled_fits(model, cells, best, settings, rng)
-        lows, highs = np.percentile(resamples, TAILS, axis=0)
+        lows, highs = np.percentile(resamples, INTERVAL_PERCENTILES, axis=0)
     lows, highs = _widened_for_few_voters(best, lows, highs, votes)
 
     term_names = []
@@ -385,7 +393,7 @@ def _without_zero_widths(
     highs = fitted.highs.copy()
     group_size = len(fitted.ratings)
     points_per_log_odds = settings.points * (group_size - 1) / group_size
-    for model in np.flatnonzero(highs - lows < SAME_RATING):
+    for model in np.flatnonzero(highs - lows < NEGLIGIBLE_WIDTH):
         share = _win_share(votes, int(model))
         if share.low is None or share.high is None or share.value is None:
             continue
@@ -442,7 +450,7 @@ def _in_points(
 def _normal_interval(best: Array, covariance: Array) -> tuple[Array, Array]:
     """Return the ends of 95% intervals of normal estimates, each of shape (D,), from their covariance (D, D)."""
     variance = np.maximum(np.diag(covariance), 0.0)  # not below 0 by rounding
-    margin = Z * np.sqrt(variance)
+    margin = Z_95 * np.sqrt(variance)
     return best - margin, best + margin
 
 
@@ -473,7 +481,7 @@ def _widened_for_few_voters(
     effective_voters = max(2.0, effective_voters)
     degrees_of_freedom = effective_voters - 1
     correction = (effective_voters / degrees_of_freedom) ** 0.5
-    factor = student_t(degrees_of_freedom) / Z * correction
+    factor = student_t(degrees_of_freedom) / Z_95 * correction
     return best - factor * (best - lows), best + factor * (highs - best)
 
 
@@ -487,7 +495,7 @@ def _votes_within(votes: Votes, group: tuple[int, ...]) -> Votes:
     index_in_group = np.full(len(votes.models), -1)
     index_in_group[list(group)] = np.arange(len(group))
     is_inside = (index_in_group[votes.left] >= 0) & (index_in_group[votes.right] >= 0)
-    group_votes = votes.where(is_inside, left_out_as=APART)
+    group_votes = votes.where(is_inside, left_out_as=NOT_COMPARABLE)
     return replace(
         group_votes,
         models=tuple(votes.models[model] for model in group),
@@ -602,7 +610,7 @@ def fit_with_style(
     regularisation = np.zeros((parameter_count, parameter_count))
     regularisation[:size, :size] = 1 / size
     parameters = np.zeros(parameter_count)
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         expected = 1 / (1 + np.exp(-np.clip(design @ parameters, -600, 600)))
         residual = votes.weight * (left_score - expected)
         curvature = votes.weight * expected * (1 - expected)
@@ -612,9 +620,9 @@ def fit_with_style(
         except np.linalg.LinAlgError:
             break
         largest_change = np.abs(step).max()
-        shortening = min(1.0, LARGEST_STEP / max(largest_change, LARGEST_STEP))
+        shortening = min(1.0, MAX_NEWTON_STEP / max(largest_change, MAX_NEWTON_STEP))
         parameters = parameters + step * shortening
-        if largest_change < TOLERANCE:
+        if largest_change < NEWTON_TOLERANCE:
             bread = np.linalg.inv(information + regularisation)
             bread[:size, :size] -= 1 / size
             vote_indices = np.arange(votes.count)
@@ -765,7 +773,7 @@ def is_settled(row: ModelRating) -> bool:
 
 
 def ranked_when_settled(rows: Iterable[ModelRating]) -> tuple[ModelRating, ...]:
-    """Return the settled ones of some ratings (`is_settled`), with ranks among the settled models of their group."""
+    """Return the ratings that rest on enough votes (`is_settled`), with ranks among the settled models of their group."""
     settled = [row for row in rows if is_settled(row)]
     ranked = []
     for row in settled:
@@ -779,7 +787,13 @@ def ranked_when_settled(rows: Iterable[ModelRating]) -> tuple[ModelRating, ...]:
 
 
 def provisional_ratings(votes: Votes, settings: RatingSettings) -> tuple[ModelRating, ...]:
-    """Rate all models of these votes under the prior; return them the best first, without ranks."""
+    """Rate all models of these votes under a normal prior, which also gives models with few votes a finite rating.
+
+    All votes of a voter on the same pair of models together count as one vote.
+
+    Returns:
+        The ratings, the best first, without ranks; () if no vote is rated.
+    """
     if settings.both_bad_is_tie:
         rated_votes = votes
     else:
@@ -791,14 +805,21 @@ def provisional_ratings(votes: Votes, settings: RatingSettings) -> tuple[ModelRa
     prior_spread = PRIOR_POINTS / settings.points
     log_odds, covariance = fit_with_prior(pair_model(cells), outcomes, prior_spread)
     ratings = settings.initial + settings.points * log_odds
-    margins = settings.points * Z * np.sqrt(np.diag(covariance))
+    margins = settings.points * Z_95 * np.sqrt(np.diag(covariance))
 
     rows = []
-    no_ranks = np.zeros(0)
     for model in range(len(votes.models)):
         rating = float(ratings[model])
         margin = float(margins[model])
-        row = model_row(votes, model, 0, rating, rating - margin, rating + margin, no_ranks)
+        row = model_row(
+            votes,
+            model,
+            group=0,
+            rating=rating,
+            low=rating - margin,
+            high=rating + margin,
+            lows=np.zeros(0),
+        )
         rows.append(msgspec.structs.replace(row, rank=None))
     return tuple(sorted(rows, key=lambda row: (-(row.rating or 0.0), row.model)))
 

@@ -49,7 +49,7 @@ def without_distrusted(votes: Votes, trust: TrustSettings) -> Votes:
     The other votes are counted by reason in the result's `left_out_votes`. Votes on honeypots (battles with a known
     better reply) test voters and never count themselves.
     """
-    ids_of_failed_voters = _failed_honeypots(votes)
+    ids_of_failed_voters = _ids_of_voters_who_failed_honeypots(votes)
     is_honeypot = (votes.table["honeypot"] != "").to_numpy()
     counted = votes.where(~is_honeypot, left_out_as=HONEYPOT)
     if not trust.count_failed:
@@ -96,10 +96,10 @@ def with_trust_weights(votes: Votes, trust: TrustSettings) -> Votes:
     return replace(votes, weight=weight)
 
 
-def within_shares(votes: Votes, trust: TrustSettings | None, least: int = 0) -> Votes:
+def within_shares(votes: Votes, trust: TrustSettings | None, always_kept: int = 0) -> Votes:
     """Return the votes without the latest ones of each network that exceed its share of all weight.
 
-    This is for tests that count votes and ignore their weights. The first `least` votes of a network always remain.
+    This is for tests that count votes and ignore their weights. The first `always_kept` votes of a network always remain.
     Without settings of trust, all votes remain.
     """
     if trust is None or not votes.count:
@@ -108,7 +108,7 @@ def within_shares(votes: Votes, trust: TrustSettings | None, least: int = 0) -> 
     limit, _ = _network_limit(votes, trust, class_weights)
     earlier_weight = _earlier_weight_of_voter(votes.voter, class_weights)
     earlier_votes = _earlier_weight_of_voter(votes.voter, np.ones(votes.count))
-    is_within_share = (earlier_weight < limit) | (earlier_votes < least)
+    is_within_share = (earlier_weight < limit) | (earlier_votes < always_kept)
     is_networked = _is_networked(votes, trust)
     return votes.where(~is_networked | is_within_share, left_out_as="beyond the share of a network")
 
@@ -157,9 +157,12 @@ def _network_limit(votes: Votes, trust: TrustSettings, weight: Array) -> tuple[f
 
 
 def _is_networked(votes: Votes, trust: TrustSettings) -> Array:
-    """Return whether each vote counts as its network's and not as its own voter's; (N,), of Booleans."""
-    of_network = pl.col("trust").is_in(trust.networked) & pl.col("network").is_not_null()
-    return votes.table.select(of_network.alias("of_network"))["of_network"].to_numpy()
+    """Return which votes count as votes of their network instead of their voter, Booleans of shape (N,).
+
+    These are the votes whose network is known and whose voter is of a class in `trust.networked`.
+    """
+    is_networked = pl.col("trust").is_in(trust.networked) & pl.col("network").is_not_null()
+    return votes.table.select(is_networked.alias("networked"))["networked"].to_numpy()
 
 
 def _is_first_on_question(votes: Votes) -> Array:
@@ -167,18 +170,19 @@ def _is_first_on_question(votes: Votes) -> Array:
 
     It does not matter which model was on the left. A vote without a known question is always a first one.
     """
-    size = len(votes.models)
+    # The pair as one number, equal for both orders of the same two models.
     first_model = np.minimum(votes.left, votes.right)
     second_model = np.maximum(votes.left, votes.right)
+    pair = first_model * len(votes.models) + second_model
     rows = votes.table.select("question").with_columns(
-        pl.Series("voter", votes.voter), pl.Series("pair", first_model * size + second_model)
+        pl.Series("voter", votes.voter), pl.Series("pair", pair)
     )
     is_first_row = rows.select(pl.struct(pl.all()).is_first_distinct().alias("first"))["first"]
     has_no_question = rows["question"].is_null()
     return np.asarray(is_first_row.to_numpy() | has_no_question.to_numpy())
 
 
-def _failed_honeypots(votes: Votes) -> Array:
+def _ids_of_voters_who_failed_honeypots(votes: Votes) -> Array:
     """Return the ids of all votes of voters who failed too many honeypots to be honest (a one-sided binomial test)."""
     result = votes.table["honeypot"]  # "passed", "failed", or "" for a vote on another battle
     is_honeypot = (result != "").to_numpy()

@@ -276,13 +276,14 @@ def _numbers_by_first_vote(voter: Array) -> Array:
 def _voter_numbers(table: pl.DataFrame, trust: TrustSettings | None) -> Array:
     """Return the number of the voter of each vote, from 0, shape (N,).
 
-    With trust settings, all votes of one network count as one voter's. A vote without a voter is a voter of its own.
+    With trust settings, all votes of one network by classes of voters in `trust.networked` count as one voter's. A vote
+    whose voter is unknown gets a number that no other vote has.
     """
     voter = table["voter"]
     if trust is not None:
-        of_network = pl.col("trust").is_in(trust.networked) & pl.col("network").is_not_null()
+        is_networked = pl.col("trust").is_in(trust.networked) & pl.col("network").is_not_null()
         network = pl.concat_str(pl.lit("network "), pl.col("network"))
-        voter_or_network = pl.when(of_network).then(network).otherwise(pl.col("voter"))
+        voter_or_network = pl.when(is_networked).then(network).otherwise(pl.col("voter"))
         voter = table.select(voter_or_network.alias("voter"))["voter"]
     codes = voter.cast(pl.Categorical).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
     separate_codes = -1 - np.arange(len(codes))  # a different negative number for each vote

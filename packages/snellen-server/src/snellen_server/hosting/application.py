@@ -112,22 +112,25 @@ class Bounded:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        most = max(
-            (limit for path, limit in self._larger.items() if scope["path"].startswith(path)),
-            default=self._usual,
-        )
+        path_limits = []
+        for path, limit in self._larger.items():
+            if scope["path"].startswith(path):
+                path_limits.append(limit)
+        max_bytes = max(path_limits, default=self._usual)
         stated_length = Headers(scope=scope).get("content-length", "0")
-        refusal = _refusal(413, f"this takes at most {most:,} bytes")
-        if not stated_length.isdecimal() or int(stated_length) > most:
+        refusal = _refusal(413, f"this takes at most {max_bytes:,} bytes")
+        if not stated_length.isdecimal() or int(stated_length) > max_bytes:
             await refusal(scope, receive, send)
             return
-        received, has_begun, is_refused = 0, False, False
+        received_bytes = 0
+        has_begun = False
+        is_refused = False
 
         async def receive_and_count() -> Message:
-            nonlocal received, is_refused
+            nonlocal received_bytes, is_refused
             message = await receive()
-            received += len(message.get("body", b""))
-            if received > most:
+            received_bytes += len(message.get("body", b""))
+            if received_bytes > max_bytes:
                 is_refused = True
                 raise ClientDisconnect
             return message
@@ -176,19 +179,19 @@ class Identified:
         headers = Headers(scope=scope)
         peer = (scope.get("client") or ("", 0))[0]
         address = client_address(peer, ",".join(headers.getlist("x-forwarded-for")), self._trusted)
-        visitor = self._visitor(headers.get("cookie", ""))
+        known_visitor = self._visitor(headers.get("cookie", ""))
+        visitor = known_visitor or new_id()
         network = network_of(address)
+        is_forwarded = any(name in headers for name in FORWARDED)
         scope.setdefault("state", {}).update(
             identity=self._identity(headers, peer),
-            visitor=visitor or new_id(),
+            visitor=visitor,
             network=network,
             address=address,
-            is_local=is_within(address, LOOPBACK)
-            and not any(name in headers for name in FORWARDED),
+            is_local=is_within(address, LOOPBACK) and not is_forwarded,
         )
-        if seconds := self._services.wait_seconds(
-            EVERY_REQUEST.name, scope["state"]["visitor"], network
-        ):
+        seconds = self._services.wait_seconds(EVERY_REQUEST.name, visitor, network)
+        if seconds:
             self._services.metrics["snellen_refusals"].labels(f"limit {EVERY_REQUEST.name}").inc()
             wait = int(seconds) + 1
             refusal = _refusal(
@@ -198,10 +201,10 @@ class Identified:
             return
 
         async def with_cookie(message: Message) -> None:
-            if message["type"] == "http.response.start" and visitor is None:
-                answer = MutableHeaders(scope=message)
-                if answer.get("content-type", "").startswith("text/html"):
-                    answer.append("set-cookie", self._cookie(scope["state"]["visitor"]))
+            if message["type"] == "http.response.start" and known_visitor is None:
+                response_headers = MutableHeaders(scope=message)
+                if response_headers.get("content-type", "").startswith("text/html"):
+                    response_headers.append("set-cookie", self._cookie(visitor))
             await send(message)
 
         await self.app(scope, receive, with_cookie)
@@ -446,15 +449,12 @@ async def _not_done(request: Request, error: Exception) -> Response:
     if isinstance(error, UnavailableError):
         LOGGER.error("database unavailable", extra={"facts": {"error": str(error.__cause__)}})
         return _answer(request, 503, str(error), {"retry-after": "5"})
+    if isinstance(error, MissingError):
+        return _answer(request, 404, str(error))
+    if isinstance(error, ConflictError):
+        return _answer(request, 409, str(error))
     if isinstance(error, DataError):
-        status = (
-            404
-            if isinstance(error, MissingError)
-            else 409
-            if isinstance(error, ConflictError)
-            else 422
-        )
-        return _answer(request, status, str(error))
+        return _answer(request, 422, str(error))
     return _failed(request, error)
 
 

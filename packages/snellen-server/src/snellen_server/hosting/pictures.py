@@ -148,12 +148,11 @@ async def show_image(digest: str, services: ServicesDep) -> Response:
 
     Browsers may keep it forever, because its address is a digest of its content.
     """
-    media_type = await services.database.read(
-        lambda connection: connection.execute(
-            select(picture.c.media_type).where(picture.c.digest == digest)
-        ).scalar()
-    )
-    content = await asyncio.to_thread(services.pictures.read, digest) if media_type else None
+    query = select(picture.c.media_type).where(picture.c.digest == digest)
+    media_type = await services.database.read(lambda connection: connection.execute(query).scalar())
+    content = None
+    if media_type:
+        content = await asyncio.to_thread(services.pictures.read, digest)
     if content is None:
         raise HTTPException(404, "no image has this name")
     headers = {

@@ -410,10 +410,10 @@ def open_services(configuration: Configuration) -> Services:
 
 
 def _make_private_folder(configuration: Configuration) -> None:
-    """Make the server's folder, and let nobody else read what it holds of persons and secrets.
+    """Create the server's folder, and make its database, key and images readable by the owner alone.
 
-    This includes files in a folder that others may enter. SQLite gives the files beside a database the permissions of
-    the database.
+    If the folder exists, files in it that others may read lose that permission. SQLite gives the files that it writes
+    next to a database the permissions of the database, so an empty database is created first.
 
     Raises:
         StoreError: The folder cannot be made, or a file in it cannot be changed.
@@ -432,7 +432,8 @@ def _make_private_folder(configuration: Configuration) -> None:
         if uses_sqlite:
             os.close(os.open(database, os.O_CREAT | os.O_WRONLY, 0o600))
         for file in (*folder.glob(f"{DATABASE}*"), folder / KEY_FILE):
-            if file.is_file() and file.stat().st_mode & 0o077:
+            permissions_of_others = 0o077
+            if file.is_file() and file.stat().st_mode & permissions_of_others:
                 file.chmod(0o600)
         (folder / PICTURES).mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
