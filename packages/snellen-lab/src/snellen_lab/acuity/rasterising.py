@@ -38,8 +38,12 @@ class Mask(Struct, frozen=True):
 def rasterise(shape: Shape, scale: float, right: float = 0.0, down: float = 0.0) -> Mask:
     """Return the pixels that a shape covers.
 
+    Each row of pixels is divided into `SUBROWS` thin rows. In each of them, the shape covers some spans from left to
+    right, found where the outlines cross the thin row. The grey of a pixel is the mean of the covered shares of its thin
+    rows.
+
     Args:
-        shape: Parts in units of the shape.
+        shape: Parts, each with one or several closed contours of points (x, y), in units of the shape.
         scale: Pixels per unit.
         right: Pixels by which the enlarged shape is moved to the right.
         down: Pixels by which it is moved down.
@@ -67,8 +71,11 @@ def rasterise(shape: Shape, scale: float, right: float = 0.0, down: float = 0.0)
         # Coverage is the running sum of these steps, so that a span costs the same whatever its length.
         steps = [0.0] * (width + 2)
         for subrow in range(y * SUBROWS, (y + 1) * SUBROWS):
-            crossings = [part[subrow] for part in crossings_by_part if subrow in part]
-            for start, end in _covered_spans(crossings):
+            crossings_in_subrow = []
+            for crossings_by_subrow in crossings_by_part:
+                if subrow in crossings_by_subrow:
+                    crossings_in_subrow.append(crossings_by_subrow[subrow])
+            for start, end in _covered_spans(crossings_in_subrow):
                 _add_step(steps, max(start, 0.0), 1.0)
                 _add_step(steps, max(end, 0.0), -1.0)
         coverage = accumulate(steps[:width])

@@ -67,7 +67,9 @@ def _short_name(model: str) -> str:
 def wall_chart(
     test: AcuityTest, thresholds: Sequence[tuple[int, Threshold]], models: Sequence[str]
 ) -> ChartDrawing:
-    """Draw the wall chart of a test.
+    """Draw the wall chart of a test: lines of optotypes that get larger from line to line.
+
+    Next to a line are the marks of the models that can just read it. Models that can read no line are above the first.
 
     Args:
         test: A test that declares a chart.
@@ -82,11 +84,12 @@ def wall_chart(
         if level is not None:
             shown_lines.append(_smallest_line(level))
         model = _short_name(models[model_index])
-        marks_by_line[line_read(threshold)].append(_LineMark(model_index, model, False))
-        ideal = threshold.ideal
+        mark = _LineMark(model_index, model, is_input=False)
+        marks_by_line[line_read(threshold)].append(mark)
+        ideal = threshold.ideal  # of an observer who sees all that the model's input contains
         if ideal is not None and ideal.verdict != "sees none":
-            mark = _LineMark(model_index, f"input of {model}", True)
-            marks_by_line[_smallest_line(ideal.level)].append(mark)
+            input_mark = _LineMark(model_index, f"input of {model}", is_input=True)
+            marks_by_line[_smallest_line(ideal.level)].append(input_mark)
     shown_lines.extend(marks_by_line)
     largest = max(line for line in shown_lines if line is not None)
 

@@ -44,9 +44,11 @@ def lab_of(colour: RGB) -> Lab:
 def rgb_of(lab: Lab) -> RGB | None:
     """Return the nearest sRGB colour of 8 bits; None if sRGB does not contain the colour."""
     lightness, a, b = lab
-    y = (lightness + 16) / 116
+    # L*, a* and b* are computed from the cube roots of X, Y and Z as shares of those of white (CIE 1976).
+    root_of_y = (lightness + 16) / 116
+    roots = (root_of_y + a / 500, root_of_y, root_of_y - b / 200)
     xyz = []
-    for root, white in zip((y + a / 500, y, y - b / 200), _WHITE_XYZ, strict=True):
+    for root, white in zip(roots, _WHITE_XYZ, strict=True):
         ratio = root**3 if root > _KNEE else 3 * _KNEE**2 * (root - 4 / 29)
         xyz.append(white * ratio)
 

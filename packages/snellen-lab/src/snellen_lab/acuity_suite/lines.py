@@ -120,9 +120,10 @@ def distance(trial: Trial) -> Stimulus:
     first_direction = rng.uniform(0, 360)
     second_direction = first_direction + rng.uniform(60, 300)
     canvas.put(CROSS, 1, (cross_left, cross_top))
+    circle_option, square_option = options
     for option, shape, degrees in (
-        (options[0], CIRCLE, first_direction),
-        (options[1], SQUARE, second_direction),
+        (circle_option, CIRCLE, first_direction),
+        (square_option, SQUARE, second_direction),
     ):
         length = larger_distance / trial.level if option == nearer else larger_distance
         x = round(length * math.cos(math.radians(degrees)), 6)

@@ -33,6 +33,12 @@ class RatingCounts:
     """
 
     def __init__(self, units: Sequence[Sequence[Any]], distance: Distance) -> None:
+        """Count the values of each unit, and compute the unit's disagreement.
+
+        Args:
+            units: For each rated item, the values that its raters gave. An item with a single value is left out.
+            distance: How far apart two values are: "nominal" is 1 for different ones, otherwise their squared difference.
+        """
         # Imported here since many commands that compute no alpha load this module, and numpy takes longer than they do.
         import numpy as np
 
@@ -40,8 +46,11 @@ class RatingCounts:
         values: dict[Hashable, None] = {}
         for unit in comparable:
             values.update(dict.fromkeys(unit))
-        rows = [[unit.count(value) for value in values] for unit in comparable]
-        self._counts = np.array(rows, dtype=np.float64).reshape(len(comparable), len(values))
+        # How often each value was given to each unit: shape (units, values).
+        counts = []
+        for unit in comparable:
+            counts.append([unit.count(value) for value in values])
+        self._counts = np.array(counts, dtype=np.float64).reshape(len(comparable), len(values))
 
         if distance == "nominal":
             self._distances = 1 - np.eye(len(values))

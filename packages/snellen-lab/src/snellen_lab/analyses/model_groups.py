@@ -17,11 +17,18 @@ WITHOUT = "without"
 def group_of(
     observation: Observation, grouping: Grouping, cards: Mapping[str, ModelCard]
 ) -> str | None:
-    """Return the group of a model, such as "> 7B to 13B" or "with"; None if it is in no group.
+    """Return the group of a model, such as "> 7B to 13B"; None if it is in no group.
 
-    A model is in no group if it has no card, the card does not say what models are grouped by, or
-    none of the declared lists names the model. A run that none of the lists names is a group of its
-    own.
+    The grouping decides by what models are grouped: each model alone; the declared lists of models; whether a model was
+    trained on a dataset ("with" or "without"); or a field of the model's card, such as its number of parameters.
+
+    A model is in no group if it has no card, the card does not have that field, or none of the declared lists names the
+    model. A run that none of the lists names is a group of its own.
+
+    Args:
+        observation: A value of the model, from a paper or a run.
+        grouping: By what models are grouped.
+        cards: The model cards by name.
     """
     if grouping.by == MODEL:
         return observation.model

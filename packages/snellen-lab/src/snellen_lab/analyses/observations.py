@@ -70,7 +70,9 @@ class ObservedValues(Struct, frozen=True):
 def observe(
     spec: AnalysisSpec, reported_runs: Sequence[ReportedRun], cards: dict[str, ModelCard]
 ) -> ObservedValues:
-    """Return the values of the paper's models, followed by those of the runs.
+    """Return the values of the paper's models, followed by those of the runs, with notes on values that a run lacks.
+
+    A source of values is a column of a table in the paper, or a measure that only runs have.
 
     Raises DataError if the analysis names a column that no table of the paper has.
     """

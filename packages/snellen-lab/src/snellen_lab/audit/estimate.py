@@ -179,7 +179,13 @@ def with_reading_error(
 def corrected_number(tree: Tree, bounds: Bounds = SHARE_BOUNDS) -> Estimate:
     """Return the corrected number of these parts with its interval.
 
-    It has no value if the metric is not defined at the corrected sums.
+    Args:
+        tree: The parts of the number, a mean of means: over dimensions, over the pools of a dimension (usually one for each
+            benchmark), and over the questions of all parts of a pool.
+        bounds: The lowest and the highest possible value.
+
+    Returns:
+        The number. It has no value if the metric is not defined at the corrected sums.
     """
     parts: list[AuditedPart] = []
     question_shares: list[float] = []
@@ -442,7 +448,7 @@ def _tree_estimate(
 def _pool_estimate(
     pool: Sequence[AuditedPart], remaining: Iterator[tuple[_Linearisation, Sequence[float]]]
 ) -> Estimate:
-    """Return the mean over all questions of a pool.
+    """Return the mean over all questions of a pool, or the only number of a pool that is not a mean.
 
     Args:
         pool: The parts of the pool.

@@ -221,7 +221,8 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
             if unit.question not in possible_by_question:
                 sample_id, turn = unit.question
                 n_options = len(self.scored.samples[sample_id].rounds[turn].options)
-                possible = [count(unit.question, choice) for choice in (None, *range(n_options))]
+                possible_choices = (None, *range(n_options))  # None if the reply names no option
+                possible = [count(unit.question, choice) for choice in possible_choices]
                 possible_by_question[unit.question] = tuple(dict.fromkeys(possible))
             for reply in unit.replies:
                 if not self.declaration.is_unbiased(reply.variant):
@@ -308,9 +309,8 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
             n_open_in_cell[cell] += 1
             choices = unit.choices(meanings)
             if choices is not None:
-                labelled[unit.question] = self._labelled_question(
-                    unit, choices, cell, unit.weight(meanings)
-                )
+                weight = unit.weight(meanings)
+                labelled[unit.question] = self._labelled_question(unit, choices, cell, weight)
 
         truths = right_each_time(list(labelled.values()), n_open_in_cell)
         if truths is None or not values:
@@ -318,7 +318,11 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
         truth_by_question = dict(zip(labelled, truths, strict=True))
         contributions = []
         for index, (question, value) in enumerate(values.items()):
-            is_labelled = question in labelled
+            weight = 0.0
+            truth: Counts = ()
+            if question in labelled:
+                weight = labelled[question].weight
+                truth = (truth_by_question[question],)
             contributions.append(
                 Contribution(
                     question=index,
@@ -326,8 +330,8 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
                     counted=(value,),
                     unit=question,
                     share=1.0,
-                    weight=labelled[question].weight if is_labelled else 0.0,
-                    truth=(truth_by_question[question],) if is_labelled else (),
+                    weight=weight,
+                    truth=truth,
                     is_settled=question in settled,
                 )
             )

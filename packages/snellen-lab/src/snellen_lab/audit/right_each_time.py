@@ -52,6 +52,7 @@ def right_each_time(
         A value for each question. None if asking ended early for more than `MAX_GIVEN_UP` of the
         questions, before a pass that fewer than `MIN_CONTINUED` labelled questions reached.
     """
+    # Weights by which the labelled questions of a cell stand for all of its questions.
     labelled_weights: dict[Hashable, float] = defaultdict(float)
     for question in labelled:
         labelled_weights[question.cell] += question.weight
@@ -59,6 +60,7 @@ def right_each_time(
     for question in labelled:
         weights.append(question.weight * sizes[question.cell] / labelled_weights[question.cell])
 
+    # The share of right replies in each pass, among the questions that reached it.
     n_passes = max((question.promised for question in labelled), default=0)
     n_reached = [0] * n_passes
     reached_weight = [0.0] * n_passes
@@ -72,19 +74,19 @@ def right_each_time(
     for right, reached in zip(right_weight, reached_weight, strict=True):
         shares_right.append(right / reached if reached else 1.0)
 
+    # Questions whose value would rest on a pass that too few labelled questions reached.
     unreliable_weights = []
     for question, weight in zip(labelled, weights, strict=True):
-        fewest_reached = min(
-            n_reached[len(question.right) : question.promised], default=MIN_CONTINUED
-        )
+        reached_in_missing_passes = n_reached[len(question.right) : question.promised]
+        fewest_reached = min(reached_in_missing_passes, default=MIN_CONTINUED)
         if all(question.right) and fewest_reached < MIN_CONTINUED:
             unreliable_weights.append(weight)
     if math.fsum(unreliable_weights) > MAX_GIVEN_UP * math.fsum(weights):
         return None
 
     values = []
+    # Derivative of the weighted sum of values with respect to the share right in each pass.
     slopes = [0.0] * n_passes
-    """Derivative of the weighted sum of values with respect to the share right in each pass."""
     for question, weight in zip(labelled, weights, strict=True):
         missing_passes = range(len(question.right), question.promised)
         value = 0.0
@@ -95,6 +97,7 @@ def right_each_time(
             for index in missing_passes:
                 slopes[index] += weight * value / shares_right[index]
 
+    # To each value, the influence of the question on the shares is added.
     corrected = []
     for value, question in zip(values, labelled, strict=True):
         influences = []

@@ -116,8 +116,16 @@ def labels_that_count(
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """Return who labelled these replies, and the label of each reply by majority.
 
-    A reply has the label "" if two labels have equally many votes. Judge models only count if no
-    person labelled. A reply without any label that counts is left out.
+    Judge models only count if no person labelled.
+
+    Args:
+        run: The folder of the run.
+        items: The ids of the replies.
+        by: The only rater whose labels count; None for all.
+
+    Returns:
+        The raters whose labels count, sorted; and the label of each reply. It is "" if two labels have equally many votes.
+        A reply without any label that counts is left out.
     """
     labels: dict[tuple[str, str], str] = {}
     for (item, rater), label in read_labels(run / LABELS_FILE).items():
@@ -135,9 +143,9 @@ def labels_that_count(
     for (item, rater), label in labels.items():
         if rater in raters:
             votes[item].append(label)
-    majority_labels = {
-        item: next(majority_votes(item_votes), "") for item, item_votes in votes.items()
-    }
+    majority_labels = {}
+    for item, item_votes in votes.items():
+        majority_labels[item] = next(majority_votes(item_votes), "")
     return tuple(sorted(raters)), majority_labels
 
 
@@ -185,8 +193,9 @@ def _reading_errors(run: ScoredRun, meanings: Meanings) -> Iterator[ReadingError
 def most_misread(share: float, labelled: float) -> float:
     """Return the upper limit, with 95% confidence, of the share of misread replies.
 
-    It is Clopper and Pearson's (1934) one-sided limit, 1 - 0.05^(1/n) if none is misread. With an effective number of
-    labels it is that of Korn and Graubard (1998), in whole replies.
+    It is Clopper and Pearson's (1934) one-sided limit: the share under which so few misread replies among the labelled
+    ones have a probability of 5%. If none of n replies is misread, it is 1 - 0.05^(1/n). As Korn and Graubard (1998) do, an
+    effective number of labels takes the place of n, rounded to whole replies.
 
     Args:
         share: Share of misread replies among the labelled ones.
@@ -200,9 +209,8 @@ def most_misread(share: float, labelled: float) -> float:
     high = 1.0
     while n_misread < n_labels and high - low > 1e-9:
         middle = (low + high) / 2
-        as_few_probability = math.fsum(
-            _binomial(count, n_labels, middle) for count in range(n_misread + 1)
-        )
+        probabilities = [_binomial(count, n_labels, middle) for count in range(n_misread + 1)]
+        as_few_probability = math.fsum(probabilities)
         if as_few_probability > 1 - CONFIDENCE_LEVEL:
             low = middle
         else:

@@ -216,9 +216,10 @@ def _label(item: LabelItem, pressed: str) -> str | None:
     """
     if pressed in ("0", "x"):
         return NO_OPTION
-    option_index = KEYS.find(pressed) if len(pressed) == 1 else -1
-    if 0 <= option_index < len(item.option_labels):
-        return item.option_labels[option_index]
+    if len(pressed) == 1 and pressed in KEYS:
+        option_index = KEYS.index(pressed)
+        if option_index < len(item.option_labels):
+            return item.option_labels[option_index]
     # With more than nine options, letters are keys for positions, so they do not stand for labels.
     if len(item.option_labels) > 9 or pressed in RESERVED:
         return None
@@ -328,13 +329,14 @@ def audit_command(
       snellen audit runs/x
       snellen audit runs/x --judge openai:name@http://host:port/v1
     """
-    of_benchmark = {"--page": page, "--settle": settle, "--only": only, "--keep": keep}
+    options_of_benchmarks = {"--page": page, "--settle": settle, "--only": only, "--keep": keep}
     judge = judge_spec(flags_given(flags).get("judge", {}))
     if (Path(target) / RUN_MANIFEST).exists():
-        if useless := [flag for flag, value in of_benchmark.items() if value]:
-            raise DataError(
-                f"{useless[0]}: {target} is a run, but this option is for benchmarks; remove it"
-            )
+        for flag, value in options_of_benchmarks.items():
+            if value:
+                raise DataError(
+                    f"{flag}: {target} is a run, but this option is for benchmarks; remove it"
+                )
         _audit_run(Path(target), limit, seed, labels, by, form, judge, where, as_json)
         return
     if where:
@@ -347,35 +349,31 @@ def audit_command(
         )
     benchmark = open_benchmark(target)
     n_questions = len({sample_id for sample_id, _ in open_answers(benchmark.folder)})
-    items = (
-        named_items(benchmark, list(ids_in(only)))
-        if only
-        else audited_items(benchmark, limit, seed)
-    )
+    if only:
+        items = named_items(benchmark, list(ids_in(only)))
+    else:
+        items = audited_items(benchmark, limit, seed)
     path = labels_file(benchmark)
+    prompts_by_default = not keep and sys.stdin.isatty()
+    prompts_for_labels = prompts_by_default if form is None else form
     if labels:
         fitting, count = import_audit_labels(labels, benchmark)
         announce(
             f"{fitting:,} of {count:,} labels match questions of {benchmark.name} and were added"
         )
     elif page:
-        write_audit_page(
-            AuditForm(
-                benchmark, items, by or "", _to_settle(benchmark, items, n_questions, settle)
-            ),
-            page,
-        )
+        items_to_settle = _to_settle(benchmark, items, n_questions, settle)
+        write_audit_page(AuditForm(benchmark, items, by or "", items_to_settle), page)
         console.print(
             f"{page}: {len(items):,} questions; add the file of labels that it saves with --labels",
             soft_wrap=True,
         )
         return
-    elif form or settle or (form is None and not keep and sys.stdin.isatty()):
+    elif settle or prompts_for_labels:
         if not by:
             raise DataError("name the labeller with --by NAME; labels of two people are compared")
-        _serve(
-            AuditForm(benchmark, items, by, _to_settle(benchmark, items, n_questions, settle)), path
-        )
+        items_to_settle = _to_settle(benchmark, items, n_questions, settle)
+        _serve(AuditForm(benchmark, items, by, items_to_settle), path)
     outcome = audit_outcome(items, n_questions, read_audit_labels(path))
     _show_outcome(benchmark, outcome, as_json)
     if outcome.is_complete and not only:
@@ -388,8 +386,9 @@ def audit_command(
             )
         kept_benchmark = keep_good(benchmark, outcome, keep, bounded=not only)
         print_built(kept_benchmark)
-        if kept_benchmark.manifest.verification and kept_benchmark.manifest.verification.bound:
-            _show_bound(kept_benchmark.manifest.verification.bound, as_json)
+        verification = kept_benchmark.manifest.verification
+        if verification and verification.bound:
+            _show_bound(verification.bound, as_json)
 
 
 # --- a benchmark -----------------------------------------------------------------------------------------------------

@@ -145,12 +145,12 @@ def lint_command(
                 return
             outcomes = solvers.check(benchmark) if jury or blind else {}
         runs_on_benchmark = [run for run in scored if is_run_on(run, benchmark)]
-        by_runs, doubtful = doubtful_questions(benchmark.name, runs_on_benchmark)
+        findings_by_runs, doubtful = doubtful_questions(benchmark.name, runs_on_benchmark)
 
         findings = [*lint(benchmark), *text_only_findings.get(benchmark.name, [])]
         for check_name, outcome in outcomes.items():
             findings.append(_finding(benchmark, check_name, outcome))
-        findings.extend(by_runs)
+        findings.extend(findings_by_runs)
         findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
         serious += sum(finding.severity == "serious" for finding in findings)
         if as_json:
@@ -158,7 +158,7 @@ def lint_command(
         else:
             _print_table(benchmark, findings)
 
-        if by_runs:
+        if findings_by_runs:
             path = output or Path(f"{slug(benchmark.name)}.doubtful.jsonl")
             write_atomically(path, msgspec.json.Encoder().encode_lines(doubtful))
             count = len({(question.id, question.turn) for question in doubtful})

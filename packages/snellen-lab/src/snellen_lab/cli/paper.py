@@ -94,7 +94,8 @@ def _check(chosen: Sequence[Paper], strict: bool, form: Form) -> None:
     """
     reports = [check_paper(paper) for paper in chosen]
     if form == "json":
-        print_records(row for report in reports for row in _check_rows(report))
+        for report in reports:
+            print_records(_check_rows(report))
     else:
         _show(check_tables.check_summary(reports), form)
         for report in reports:

@@ -209,9 +209,8 @@ def _finding(
     for question in questions:
         example = question.id
         if question.turn:
-            example += (
-                f"#{question.turn + 1}"  # `id#2` is round 2 of a dialogue, as in other findings
-            )
+            # `id#2` is round 2 of a dialogue, as in other findings.
+            example += f"#{question.turn + 1}"
         examples.append(example)
     return Finding(check, severity, message, len(questions), total, first_examples(examples), p=p)
 

@@ -155,7 +155,8 @@ def _constant_reply(questions: Sequence[LintQuestion]) -> Finding:
     for texts in accepted_texts:
         frequency.update(texts)
     # If several texts are equally frequent, the first in alphabetical order is taken, because sets have no fixed order.
-    reply = min(frequency, key=lambda text: (-frequency[text], text))
+    highest_frequency = max(frequency.values())
+    reply = min(text for text, count in frequency.items() if count == highest_frequency)
 
     values = []
     right_ids = []

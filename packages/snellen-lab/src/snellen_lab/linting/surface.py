@@ -135,13 +135,16 @@ def blind_reader(material: LintMaterial) -> Iterator[Finding]:
     """
 
     def hash_order(question: LintQuestion) -> int:
+        """Return a sort key that puts questions into an arbitrary order, the same each time."""
         return zlib.crc32(question.id.encode())
 
     choices = sorted(material.choices, key=hash_order)[:MAX_QUESTIONS]
     if len(choices) < MIN_QUESTIONS:
         return
 
-    text_frequency = Counter(text for question in choices for text in question.folded)
+    text_frequency: Counter[str] = Counter()
+    for question in choices:
+        text_frequency.update(question.folded)
     traits = [_traits(question, text_frequency) for question in choices]
     counts_by_fold = [_TraitCounts() for _ in range(LintQuestion.n_folds)]
     for question, question_traits in zip(choices, traits, strict=True):

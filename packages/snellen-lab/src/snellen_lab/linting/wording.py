@@ -40,28 +40,35 @@ class _WordedQuestion(NamedTuple):
 
 
 def telling_words(material: LintMaterial) -> Iterator[Finding]:
-    """Find words that always go with one answer, more often than by chance."""
+    """Find words that always go with one answer, more often than by chance.
+
+    For example, each question with the word "any" may have the answer "no". If a word is in n questions that all have the
+    same answer, and a share s of all questions has this answer, the probability of that by chance is s^n. A word is
+    reported if this probability is so small that no word is expected to reach it by chance.
+    """
     worded_questions = _worded_questions(material)
     total = len(worded_questions)
     if total < MIN_QUESTIONS:
         return
     answer_counts = Counter(worded.answer for worded in worded_questions)
-    by_word: dict[str, list[_WordedQuestion]] = defaultdict(list)
+    questions_with_word: dict[str, list[_WordedQuestion]] = defaultdict(list)
     for worded in worded_questions:
         # Sets have no fixed order. Words are sorted, because the first examples of the finding depend on their order.
         for word in sorted(worded.words):
-            by_word[word].append(worded)
+            questions_with_word[word].append(worded)
 
     # Bonferroni: among many words, some go with one answer by chance.
-    bound = math.log(UNLIKELY / len(by_word)) if by_word else 0.0
+    max_log_p = 0.0
+    if questions_with_word:
+        max_log_p = math.log(UNLIKELY / len(questions_with_word))
     telling: dict[str, list[_WordedQuestion]] = {}
-    for word, group in by_word.items():
+    for word, group in questions_with_word.items():
         answers = {worded.answer for worded in group}
         if len(answers) > 1:
             continue
         [answer] = answers
         log_p = len(group) * math.log(answer_counts[answer] / total)
-        if log_p < bound:
+        if log_p < max_log_p:
             telling[word] = group
     if not telling:
         return
@@ -72,8 +79,7 @@ def telling_words(material: LintMaterial) -> Iterator[Finding]:
             question_ids[worded.question.id] = None
 
     # The most frequent words first, equally frequent ones by the alphabet.
-    words = sorted(telling)
-    words.sort(key=lambda word: len(telling[word]), reverse=True)
+    words = sorted(telling, key=lambda word: (-len(telling[word]), word))
     listed = []
     for word in words[:MAX_LISTED_WORDS]:
         group = telling[word]

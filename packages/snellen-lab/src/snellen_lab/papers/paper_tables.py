@@ -131,18 +131,21 @@ def _run_rows(
                     run_cell = _cell_of_run(model_row, cells[0])
                     comparison = derived_comparisons.get(run_cell.location)
                 comparisons[column] = comparison
-            available = [each for each in comparisons.values() if each is not None]
+            available = [
+                comparison for comparison in comparisons.values() if comparison is not None
+            ]
             if not available:
                 continue
 
             if any(comparison.estimate.value is not None for comparison in available):
                 label = model_row.reported_run.label
                 comparisons_in_order = [comparisons.get(column) for column in columns]
-                for run_label, cell_text in (
-                    (label, _value_text),
-                    (f"{label} (95% interval)", _interval_text),
-                    (f"{label} (rank)", _rank_text),
-                ):
+                text_of_comparison = {
+                    label: _value_text,
+                    f"{label} (95% interval)": _interval_text,
+                    f"{label} (rank)": _rank_text,
+                }
+                for run_label, cell_text in text_of_comparison.items():
                     labels = [row_kind.labels.get(column, run_label) for column in label_columns]
                     texts = [cell_text(comparison) for comparison in comparisons_in_order]
                     rows.append((*labels, *texts))

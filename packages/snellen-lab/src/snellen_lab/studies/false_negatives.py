@@ -52,10 +52,17 @@ def _false_negatives(numbers: StudyNumbers) -> StudyPart:
             continue
         benchmark = Benchmark(folder)
         cells: list[Cell] = []
-        for judge, estimate, why_absent in (
-            ("people", _by_people(benchmark), f"not audited yet: `snellen audit {folder}`"),
-            ("the jury", _by_jury(benchmark), "no jury yet: `snellen lint ... --jury MODEL`"),
-        ):
+        found_by_people = (
+            "people",
+            _by_people(benchmark),
+            f"not audited yet: `snellen audit {folder}`",
+        )
+        found_by_jury = (
+            "the jury",
+            _by_jury(benchmark),
+            "no jury yet: `snellen lint ... --jury MODEL`",
+        )
+        for judge, estimate, why_absent in (found_by_people, found_by_jury):
             if not estimate:
                 cells.append(AbsentCell(why_absent))
                 continue

@@ -162,18 +162,16 @@ def _pairs_of_cells(first: StudySeries, second: StudySeries) -> Iterator[_Metric
 
 
 def _examples(metric_pair: _MetricPair) -> tuple[list[StudyRow], Table]:
-    """Return the replies that two metrics rank most differently, as rows and as a table."""
+    """Return the replies that two metrics rank most differently, at most `MAX_EXAMPLES`, as rows and as a table."""
     first_ranks = metric_pair.first.ranks
     second_ranks = metric_pair.second.ranks
     n_questions = len(metric_pair.questions)
     gaps = [first - second for first, second in zip(first_ranks, second_ranks, strict=True)]
-    farthest_first = sorted(
-        range(n_questions),
-        key=lambda question_index: (
-            -abs(gaps[question_index]),
-            metric_pair.questions[question_index],
-        ),
-    )
+
+    def largest_gap_first(index: int) -> tuple[float, Question]:
+        return -abs(gaps[index]), metric_pair.questions[index]
+
+    farthest_first = sorted(range(n_questions), key=largest_gap_first)
 
     rows: list[StudyRow] = []
     table_rows: list[tuple[Cell, ...]] = []
@@ -203,9 +201,8 @@ def _examples(metric_pair: _MetricPair) -> tuple[list[StudyRow], Table]:
             table_rows.append((sample, reply, reference, *second_cells, *first_cells))
 
     series = metric_pair.first.series
-    subject = ", ".join(
-        name for name in (series.model, series.benchmark, metric_pair.label) if name
-    )
+    names = (series.model, series.benchmark, metric_pair.label)
+    subject = ", ".join(name for name in names if name)
     title = f"Where {metric_pair.names} differ most: {subject}"
     return rows, Table(title, EXAMPLES_HEADER, tuple(table_rows))
 

@@ -93,13 +93,13 @@ def carry_out_study(
     for note in (*grid.notes, *left_out.values()):
         announce(note)
     spec = run_spec(study.fixed)
-    if until := spec.execution.until:
+    until = spec.execution.until
+    if until:
         raise DataError(
             f"until = {until!r}: all cells of a study use the same questions; remove it"
         )
-    scoring = replace(
-        spec.scoring, metrics=tuple(dict.fromkeys((*spec.scoring.metrics, *asked_metrics)))
-    )
+    all_metrics = dict.fromkeys((*spec.scoring.metrics, *asked_metrics))  # each once, in order
+    scoring = replace(spec.scoring, metrics=tuple(all_metrics))
     runs = SuccessiveRuns(scoring, judge, progress, announce)
     if source is not None:
         build_missing(_patterns_built_as_usual(study, grid), source, announce)

@@ -71,11 +71,12 @@ def stability_part(numbers: StudyNumbers) -> StudyPart:
                 cell = f"share={ratio:g}"
                 if other_levels:
                     cell = f"{cell}, {other_levels}"
-                for quantity, value in (
-                    ("correlation over models", comparison.rho),
-                    ("mean absolute deviation", comparison.deviation),
-                    ("variance over draws", comparison.variance),
-                ):
+                quantities = {
+                    "correlation over models": comparison.rho,
+                    "mean absolute deviation": comparison.deviation,
+                    "variance over draws": comparison.variance,
+                }
+                for quantity, value in quantities.items():
                     row = study_row(first, "stability", quantity, bare(value), cell=cell, unit="")
                     rows.append(row)
                 table_rows.append(

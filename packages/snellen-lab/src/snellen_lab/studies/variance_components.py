@@ -54,6 +54,11 @@ def variance_components(
 ) -> list[VarianceComponent]:
     """Return the components of a fully crossed design with one score per combination of levels.
 
+    A component is the variance of the scores that is due to one factor, or to the interaction of several. A subset of the
+    factors stands for the interaction of its factors, or for a single factor. The mean square of a subset is its sum of
+    squares, without what is due to smaller subsets, divided by its degrees of freedom. Its expected value contains the
+    variances of all larger subsets too, which are subtracted with alternating signs.
+
     Args:
         factors: Names of the factors. A factor with a single level has no effects and is left out.
         sizes: Number of levels of each factor.
@@ -66,9 +71,8 @@ def variance_components(
         DataError: The number of values is another one, or no factor has two levels.
     """
     if len(values) != math.prod(sizes):
-        raise DataError(
-            f"{len(values)} values are not a full crossing of {' x '.join(map(str, sizes))} levels"
-        )
+        level_counts = " x ".join(str(size) for size in sizes)
+        raise DataError(f"{len(values)} values are not a full crossing of {level_counts} levels")
     names = []
     counts = []
     for name, size in zip(factors, sizes, strict=True):
@@ -88,14 +92,17 @@ def variance_components(
         degrees_of_freedom[subset] = degrees
         mean_squares[subset] = max(0.0, math.fsum(terms)) / degrees
 
-    levels = {subset: math.prod(counts[factor] for factor in subset) for subset in mean_squares}
+    combinations_of_levels: dict[Subset, int] = {}
     variances: dict[Subset, float] = {}
     for subset in mean_squares:
+        combinations_of_levels[subset] = math.prod(counts[factor] for factor in subset)
         terms = []
         for larger, mean_square in mean_squares.items():
-            if set(subset) <= set(larger):
+            contains_subset = all(factor in larger for factor in subset)
+            if contains_subset:
                 terms.append(_sign(subset, larger) * mean_square)
-        variances[subset] = math.fsum(terms) / (math.prod(counts) / levels[subset])
+        scores_per_combination = len(values) / combinations_of_levels[subset]
+        variances[subset] = math.fsum(terms) / scores_per_combination
 
     total_variance = math.fsum(max(0.0, variance) for variance in variances.values())
     components = []
@@ -104,15 +111,16 @@ def variance_components(
         source = JOINED.join(subset_names)
         if subset == all_factors and len(all_factors) > 1:
             source = RESIDUAL
+        share = max(0.0, variance) / total_variance if total_variance else 0.0
         components.append(
             VarianceComponent(
                 source=source,
                 factors=subset_names,
                 variance=variance,
-                share=max(0.0, variance) / total_variance if total_variance else 0.0,
+                share=share,
                 mean_square=mean_squares[subset],
                 df=degrees_of_freedom[subset],
-                levels=levels[subset],
+                levels=combinations_of_levels[subset],
             )
         )
     return components

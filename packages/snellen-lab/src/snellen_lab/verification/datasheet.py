@@ -334,9 +334,10 @@ def _removals(benchmark: Benchmark) -> Iterator[Table]:
         rows.append(("left after selection", history.complete, ""))
     if verification:
         rows.append(("candidates that were checked", verification.candidates, ""))
-    chance_text = (
-        "" if history.chance is None else f"drawn with a chance of {_range(*history.chance)}"
-    )
+    chance_text = ""
+    if history.chance is not None:
+        lowest, highest = history.chance
+        chance_text = f"drawn with a chance of {_range(lowest, highest)}"
     counts = benchmark.manifest.counts
     rows.append(("in the benchmark", counts.samples + counts.examples, chance_text))
     yield Table(
@@ -366,7 +367,10 @@ def _removals(benchmark: Benchmark) -> Iterator[Table]:
     if reasons:
         yield _frequencies("Set apart, by reason", "reason", reasons)
     if history.rejected:
-        rejected = tuple(sorted(history.rejected.items(), key=lambda row: -row[1]))
+        most_frequent_first = sorted(
+            history.rejected.items(), key=lambda reason_and_count: -reason_and_count[1]
+        )
+        rejected = tuple(most_frequent_first)
         yield Table("Distractor candidates left out", ("reason", "candidates"), rejected)
 
 
