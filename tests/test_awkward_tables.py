@@ -91,7 +91,7 @@ def test_the_sizes_of_an_archive_are_looked_at_before_its_sheets_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = sheet(tmp_path / "t.xlsx", ["Which?", "cat", "dog", "A"])
-    monkeypatch.setattr(xlsx, "LARGEST", 1000)
+    monkeypatch.setattr(xlsx, "MAX_UNPACKED_BYTES", 1000)
     with pytest.raises(DataError, match="more than the limit of 0 MiB"):
         xlsx.filled_sheets(path)
 
@@ -265,7 +265,7 @@ def test_a_picture_is_not_looked_for_in_a_folder_with_too_many_files(
     for name in ("a.txt", "b.txt", "c.txt"):
         (tmp_path / "notes" / name).touch()
     assert ImageFinder(tmp_path).find("cat.png") == deeper / "cat.png"
-    monkeypatch.setattr(locate, "MOST_FILES", 2)
+    monkeypatch.setattr(locate, "MAX_FILES", 2)
     assert ImageFinder(tmp_path).find("cat.png") is None
 
 

@@ -15,7 +15,7 @@ from snellen.formats.digest_index import DigestIndex
 def test_an_index_holds_what_a_dict_holds(
     few: int, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(digest_index, "FEW", few)
+    monkeypatch.setattr(digest_index, "MAX_DIGESTS_IN_DICT", few)
     rng = random.Random(size)
     known: dict[bytes, int] = {}
     index = DigestIndex(size)

@@ -28,8 +28,8 @@ ITEMS = st.lists(
 
 def read(content: bytes, window: int, nested: int = 200) -> list[Any]:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_files, "WINDOW", window)
-        patch.setattr(json_files, "NESTED", nested)
+        patch.setattr(json_files, "READ_BYTES", window)
+        patch.setattr(json_files, "MAX_TRIED_ENDS", nested)
         path = Path(folder) / "file.json"
         path.write_bytes(content)
         return [item for _, item in stream_list(path, "items", dict[str, Any])]

@@ -464,5 +464,5 @@ def test_a_small_window_reads_what_a_large_one_reads(
     large = list(json_files.stream_list(path, "annotations", Annotation))
     assert [note.question_id for _, note in large] == [n * 3 + 1 for n in range(630)]
     for window in (7, 64, 1000):
-        monkeypatch.setattr(json_files, "WINDOW", window)
+        monkeypatch.setattr(json_files, "READ_BYTES", window)
         assert list(json_files.stream_list(path, "annotations", Annotation)) == large

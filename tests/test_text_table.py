@@ -310,7 +310,7 @@ def test_bombs_and_broken_files_are_refused_in_one_line(
         repacked(path, sheet, content)
         with pytest.raises(DataError, match=f"t.xlsx: not a readable .xlsx file .*{fault}"):
             TextTable.read(path)
-    monkeypatch.setattr(xlsx, "LARGEST", 1 << 20)
+    monkeypatch.setattr(xlsx, "MAX_UNPACKED_BYTES", 1 << 20)
     repacked(path, sheet, b" " * (2 << 20))
     assert path.stat().st_size < 20_000
     with pytest.raises(DataError, match="its uncompressed size is 2 MiB, more than"):

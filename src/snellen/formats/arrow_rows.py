@@ -115,6 +115,7 @@ def _in_file_order(cells: Mapping[str, Any], columns: Sequence[str]) -> dict[str
     position_by_column = {name: index for index, name in enumerate(columns)}
 
     def position(name: str) -> int:
+        """Return the position of a column, or of the nested column that it belongs to."""
         outer_column = name.partition(".")[0]
         for column in (name, outer_column):
             if column in position_by_column:
@@ -154,11 +155,15 @@ def _table_cells(file: Path) -> Iterator[dict[str, Any]]:
     except (pa.ArrowException, OSError) as error:
         reason = getattr(error, "strerror", None) or error
         raise DataError(f"{file}: not an Arrow file of the `datasets` library ({reason})") from None
-    image_columns = [
-        name for name in table.column_names if _holds_bytes(table.schema.field(name).type, pa)
-    ]
-    name_columns = [name for name in image_columns if _are_names_alone(table.column(name), pa)]
-    image_columns = [name for name in image_columns if name not in name_columns]
+    image_columns: list[str] = []
+    name_columns: list[str] = []  # with the names of image files, but not their content
+    for name in table.column_names:
+        if not _holds_bytes(table.schema.field(name).type, pa):
+            continue
+        if _are_names_alone(table.column(name), pa):
+            name_columns.append(name)
+        else:
+            image_columns.append(name)
     classes = class_names(table.schema)
     values = table.drop_columns(image_columns)
     if not values.num_columns:
@@ -189,6 +194,7 @@ def _are_names_alone(column: Any, pa: Any) -> bool:
 
 
 def _arrow_files(path: Path) -> list[Path]:
+    """Return an Arrow file alone, or the Arrow files of a folder that the `datasets` library saved."""
     if not path.is_dir():
         return [path]
     state = read_json_value(path / DATASET_STATE)
@@ -208,6 +214,7 @@ def _images_at(column: Any, index: int, where: str) -> list[LazyImage]:
     count = len(content) if isinstance(content, list) else 1
 
     def read(position: int) -> bytes:
+        """Return the bytes of an image of the cell. `position` counts the images of a list, from 0."""
         cell = column[index].as_py()
         if isinstance(cell, list):
             cell = cell[position]

@@ -23,8 +23,8 @@ from snellen.common.foreign import IMAGE_BYTES, open_file, read_file
 from snellen.common.late import import_extra
 from snellen.errors import DataError
 
-QUALITY = 95
-"""Of the JPEG that a decoded frame becomes, its colours in full resolution."""
+JPEG_QUALITY = 95
+"""Quality, from 1 to 100, of the JPEG that a decoded frame becomes. Its colours keep their full resolution."""
 PICTURES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp"})
 _EPSILON = 1e-6
 """Seconds that a step may be off by rounding."""
@@ -150,7 +150,7 @@ def _frames_of_folder(path: Path, sampling: FrameSampling, where: str) -> list[C
         raise DataError(f"{where}: the folder {path} holds no frames; replace it")
 
     def numeric_order(file: Path) -> list[int | str]:
-        # frame2.png comes before frame10.png.
+        """Return a sort key that compares numbers in names as numbers: frame2.png comes before frame10.png."""
         texts_and_numbers: list[int | str] = []
         for part in re.split(r"(\d+)", file.name):
             texts_and_numbers.append(int(part) if part.isdecimal() else part)
@@ -234,8 +234,8 @@ def decoded_index(path: Path, where: str) -> _Index:
 def _decode_frames(path: Path, index: _Index, stamps: Sequence[int], where: str) -> Iterator[bytes]:
     """Yield the frames at the given times as JPEG.
 
-    If there is no frame at a time, no further frames are yielded. To save time, decoding jumps to
-    the last keyframe before the next time.
+    If there is no frame at a time, no further frames are yielded. A keyframe is a frame that is stored without reference
+    to others, so that decoding can begin there. To save time, decoding jumps to the last keyframe before the next time.
 
     Args:
         path: The clip.
@@ -247,9 +247,9 @@ def _decode_frames(path: Path, index: _Index, stamps: Sequence[int], where: str)
         frames = clip.decode(stream)
         last_stamp = index.stamps[0]
         for stamp in stamps:
-            n_keyframes_before = bisect_right(index.keyframes, stamp)
-            if n_keyframes_before:
-                keyframe = index.keyframes[n_keyframes_before - 1]
+            keyframe_count = bisect_right(index.keyframes, stamp)  # of those at this time or before
+            if keyframe_count:
+                keyframe = index.keyframes[keyframe_count - 1]
                 if keyframe > last_stamp:
                     clip.seek(keyframe, stream=stream)
                     frames = clip.decode(stream)
@@ -269,7 +269,7 @@ def _encode_jpeg(frame: Any) -> bytes:
     """Return a decoded frame as JPEG, turned upright."""
     file = io.BytesIO()
     upright = frame.to_image().rotate(frame.rotation, expand=True)
-    upright.save(file, "JPEG", quality=QUALITY, subsampling=0)
+    upright.save(file, "JPEG", quality=JPEG_QUALITY, subsampling=0)
     return file.getvalue()
 
 

@@ -17,9 +17,9 @@ the id 7.
 """
 PART = "split"
 """Name of the field for the part of the file that a record comes from."""
-DEEPEST = 4
+MAX_LEVELS = 4
 """Objects within one another that are looked into for records."""
-FEWEST_IDS = 2
+MIN_IDS = 2
 """Keys from which an object of plain values counts as a map by id."""
 
 Object = Mapping[str, Any]
@@ -65,36 +65,42 @@ def records_in(content: Any) -> list[Any] | None:
         if records:
             return records
     for value in content.values():
-        if isinstance(value, dict) and (records := _in_lists_of_columns(value)):
-            return records
-    nested = _nested(_without_facts(content))
+        if isinstance(value, dict):
+            records = _in_lists_of_columns(value)
+            if records:
+                return records
+    nested = _in_nested_objects(_without_facts(content))
     if nested and len(nested) > 1:
         return nested
-    inside = _only_list_inside(content)
-    if inside is None and nested and _has_texts(nested[0]):
+    only_list = _only_list_inside(content)
+    if only_list is None and nested and _has_several_texts(nested[0]):
         return nested
-    return inside
+    return only_list
 
 
-def _has_texts(record: Any) -> bool:
-    """Return whether an object has several texts, as a question with its reply has, and numbers that sum up a run have not."""
+def _has_several_texts(record: Any) -> bool:
+    """Return whether an object has several texts, as a question with its reply has.
+
+    Numbers that sum up a run have not.
+    """
     values = record.values() if isinstance(record, dict) else ()
-    return sum(isinstance(value, str) for value in values) > FEWEST_TEXTS
+    return sum(isinstance(value, str) for value in values) >= MIN_TEXTS_OF_ONLY_RECORD
 
 
-FEWEST_TEXTS = 2
-"""A single object under a name is a record only if it has more texts than this, its id among them."""
+MIN_TEXTS_OF_ONLY_RECORD = 3
+"""A single object under a name is a record only if it has this many texts, its id among them."""
 
 
 def _is_plain(value: Any) -> bool:
+    """Return whether a value is a text, a number, a Boolean or null, and not a list or an object."""
     return value is None or isinstance(value, (str, int, float))
 
 
 def _has_ids(value: Any) -> bool:
-    """Return whether a value is an object with at least `FEWEST_IDS` keys, so that these may be ids
+    """Return whether a value is an object with at least `MIN_IDS` keys, so that these may be ids
     of records.
     """
-    return isinstance(value, dict) and len(value) >= FEWEST_IDS
+    return isinstance(value, dict) and len(value) >= MIN_IDS
 
 
 def _only_list_inside(content: Object) -> Records | None:
@@ -103,10 +109,10 @@ def _only_list_inside(content: Object) -> Records | None:
     """
     lists: list[Records] = []
     level: list[Any] = list(content.values())
-    for _ in range(DEEPEST):
+    for _ in range(MAX_LEVELS):
         inner_level: list[Any] = []
         for value in level:
-            if _is_list_of_objects(value) and len(value) >= FEWEST_IDS:
+            if _is_list_of_objects(value) and len(value) >= MIN_IDS:
                 lists.append(value)
             elif isinstance(value, dict):
                 inner_level += value.values()
@@ -178,17 +184,18 @@ def _in_parts_by_id(content: Object) -> Records:
     `id` ("7"). A part may lack up to half of the ids. Returns an empty list for any other object.
     """
     parts = list(content.values())
-    if len(parts) < 2 or not all(map(_has_ids, parts)):
+    if len(parts) < 2 or not all(_has_ids(part) for part in parts):
         return []
     largest: Object = max(parts, key=len)
     for part in parts:
-        if not part.keys() <= largest.keys() or 2 * len(part) < len(largest):
+        has_ids_of_largest = part.keys() <= largest.keys()
+        lacks_most = len(part) < len(largest) / 2
+        if not has_ids_of_largest or lacks_most:
             return []
     records: Records = []
     for name, part in content.items():
         for key, record in part.items():
-            is_record = isinstance(record, dict) and any(map(_is_plain, record.values()))
-            if not is_record:
+            if not isinstance(record, dict) or not _has_plain_value(record):
                 return []
             records.append({PART: name, ID: key, **record})
     return records
@@ -202,8 +209,7 @@ def _field_of_list(part: Any) -> str:
     """
     if not isinstance(part, dict):
         return ""
-    has_plain_field = any(_is_plain(value) for value in part.values())
-    if not has_plain_field:
+    if not _has_plain_value(part):
         return ""
     fields = [field for field, value in part.items() if value and _is_list_of_objects(value)]
     return fields[0] if len(fields) == 1 else ""
@@ -235,7 +241,7 @@ def _in_columns(content: Object) -> Records:
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-FEWEST_ROWS = 3
+MIN_ROWS = 3
 """Smallest number of cells with which lists of the same length in a nested object are taken for the
 columns of a table.
 """
@@ -246,13 +252,15 @@ def _in_lists_of_columns(value: Object) -> Records:
     [...], "labels": [...]}`.
 
     Empty if the object contains anything else, or the lists differ in length or have fewer than
-    `FEWEST_ROWS` cells.
+    `MIN_ROWS` cells.
     """
-    lists = [inner for inner in value.values() if isinstance(inner, list)]
-    if len(lists) < 2 or len(lists) < len(value) or len(lists[0]) < FEWEST_ROWS:
+    columns = list(value.values())
+    for column in columns:
+        if not isinstance(column, list) or not all(_is_plain(cell) for cell in column):
+            return []
+    if len(columns) < 2 or len(columns[0]) < MIN_ROWS:
         return []
-    are_plain = all(all(map(_is_plain, inner)) for inner in lists)
-    return _in_columns(value) if are_plain else []
+    return _in_columns(value)
 
 
 def _in_rows(names: Any, rows: Any) -> Records:
@@ -304,7 +312,7 @@ def _in_maps_by_id(content: Object) -> Records:
         return []
 
     largest = max(maps.values(), key=len)
-    have_ids_inside = any(map(_are_ids, maps.values()))
+    have_ids_inside = any(_are_ids(values) for values in maps.values())
     are_records_by_name = _are_ids(content) and not have_ids_inside
     if are_records_by_name or len(largest) <= len(content):
         return []  # the keys of `content` are the ids, of records with a few plain fields each
@@ -345,7 +353,7 @@ def _in_objects_beside_sums(content: Object) -> Records:
     if not sums or len(others) != 1:
         return []
 
-    records = _nested(others[0]) or []
+    records = _in_nested_objects(others[0]) or []
     most_numbers = max(len(numbers) for numbers in sums)
     return records if len(records) > most_numbers else []
 
@@ -355,7 +363,15 @@ def _are_ids(content: Object) -> bool:
 
     Ids of records usually do, names of fields seldom.
     """
-    return all(any(map(str.isdigit, key)) for key in content)
+    for key in content:
+        has_digit = any(character.isdigit() for character in key)
+        if not has_digit:
+            return False
+    return True
+
+
+def _has_plain_value(record: Object) -> bool:
+    return any(_is_plain(value) for value in record.values())
 
 
 def _are_plain(values: Object) -> bool:
@@ -369,7 +385,7 @@ def _are_settings(values: Object) -> bool:
     return bool in types and str in types and has_numbers
 
 
-MOST_RECORDS = 0.75
+MIN_SHARE_OF_RECORDS = 0.75
 """Smallest share of records among the values of an object by which the other values are taken for
 facts about all records.
 """
@@ -396,13 +412,13 @@ def _without_facts(content: Object) -> Object:
         # Beside records by id there may be a plain value about all of them:
         # `{"type": "GEN", "0": {...}, "1": {...}}`.
         are_all = len(records) == len(value)
-        are_most = len(records) >= MOST_RECORDS * len(value) and _are_ids(records)
+        are_most = len(records) >= MIN_SHARE_OF_RECORDS * len(value) and _are_ids(records)
         if are_all or are_most:
             objects_of_records.append(records)
     return objects_of_records[0] if len(objects_of_records) == 1 else content
 
 
-def _nested(content: Object, path: tuple[str, ...] = ()) -> Records | None:
+def _in_nested_objects(content: Object, path: tuple[str, ...] = ()) -> Records | None:
     """Return the records inside objects within objects; None if a value inside is neither a record nor a level of keys.
 
     An object with a plain value is a record; one whose values are all objects or lists is a level of keys. A record
@@ -412,7 +428,7 @@ def _nested(content: Object, path: tuple[str, ...] = ()) -> Records | None:
         content: The object.
         path: The keys that lead to it.
     """
-    if len(path) >= DEEPEST:
+    if len(path) >= MAX_LEVELS:
         return None
     records: Records = []
     for key, value in content.items():
@@ -423,10 +439,10 @@ def _nested(content: Object, path: tuple[str, ...] = ()) -> Records | None:
                 records.append({ID: "/".join(record_path), **record})
         elif not isinstance(value, dict) or not value:
             return None
-        elif any(map(_is_plain, value.values())) or _is_item(value) or _are_in_brackets(value):
+        elif _has_plain_value(value) or _is_item(value) or _are_in_brackets(value):
             records.append({ID: "/".join(value_path), **value})
         else:
-            inner_records = _nested(value, value_path)
+            inner_records = _in_nested_objects(value, value_path)
             if inner_records is None:
                 return None
             records += inner_records
@@ -578,7 +594,7 @@ def unfolded(record: Object, name: str, is_reply: IsName) -> list[Object]:
 # --- replies in lists -----------------------------------------------------------------------------------------------------
 
 MODEL_FIELDS = ("model", "model_name", "model_id")
-_OF_MESSAGES = frozenset({"role", "from", "type", "finish_reason", "message"})
+_FIELDS_OF_MESSAGES = frozenset({"role", "from", "type", "finish_reason", "message"})
 """Fields of the objects of a conversation, or of a service's completions."""
 
 
@@ -601,13 +617,16 @@ def with_listed_replies(record: Object, is_reply: IsName) -> list[Object]:
         >>> with_listed_replies(record, lambda name: name == "reply")
         [{'id': 1, 'tries.reply': ['a', 'b']}]
     """
-    reply_fields: list[
-        tuple[str, str]
-    ] = []  # (field of the list, field of the reply in its objects)
+    reply_fields: list[tuple[str, str]] = []
+    """Pairs of a field that has a list of objects, and the field of these objects that has a reply."""
     for name, value in record.items():
-        if not value or not _is_list_of_objects(value) or not _OF_MESSAGES.isdisjoint(value[0]):
+        if not value or not _is_list_of_objects(value):
             continue
-        for field, reply in value[0].items():
+        first_object = value[0]
+        is_conversation = not _FIELDS_OF_MESSAGES.isdisjoint(first_object)
+        if is_conversation:
+            continue
+        for field, reply in first_object.items():
             if is_reply(field) and _is_plain(reply):
                 reply_fields.append((name, field))
     list_names = {name for name, _ in reply_fields}
@@ -618,8 +637,9 @@ def with_listed_replies(record: Object, is_reply: IsName) -> list[Object]:
     objects = record[list_name]
     model_field = ""
     for candidate in MODEL_FIELDS:
-        if not model_field and all(isinstance(item.get(candidate), str) for item in objects):
+        if all(isinstance(item.get(candidate), str) for item in objects):
             model_field = candidate
+            break
 
     replies_by_model: dict[Any, list[Any]] = {}
     for item in objects:

@@ -131,6 +131,7 @@ class DelimitedLines:
                 yield line.removeprefix("\ufeff") if is_first else line
 
     def _decode(self, raw: bytes) -> str:
+        """Decode a line as UTF-8. Raises DataError, which names the line."""
         try:
             return raw.decode()
         except UnicodeDecodeError as error:
@@ -242,6 +243,14 @@ class DelimitedTable:
         return {name: cell for name, cell in zip(self.header, cells, strict=True) if cell != ""}
 
     def _records(self, place: int) -> Iterator[tuple[int, int, list[str]]]:
+        """Yield the records of the table from a place in the file on.
+
+        Args:
+            place: Position of the first record in the file, in bytes.
+
+        Yields:
+            The number of the record's last line, counted from `place`; its position in the file, in bytes; and its cells.
+        """
         self._file.seek(place)
         lines = DelimitedLines(self._file, self.path)
         last_line = 0

@@ -83,6 +83,7 @@ def _regularity(records: Sequence[Sequence[str]]) -> _Regularity:
 
 
 def _first_records(file: BinaryIO, path: Path, delimiter: str) -> list[list[str]]:
+    """Return the first records of a table, as lists of cells; an empty list if it cannot be read with this delimiter."""
     file.seek(0)
     try:
         records = delimited_records(DelimitedLines(file, path), delimiter)

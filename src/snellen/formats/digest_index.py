@@ -5,10 +5,10 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 
-FEW = 50_000
+MAX_DIGESTS_IN_DICT = 50_000
 """Up to this number of digests, a dictionary is used, which is faster than the table."""
 _EMPTY = -1
-_FULL = 0.75
+_MAX_FILLED_SHARE = 0.75
 
 
 class DigestIndex:
@@ -51,7 +51,7 @@ class DigestIndex:
         is_table = self._count > 0
         if not is_table:
             self._few[digest] = value
-            if len(self._few) > FEW:
+            if len(self._few) > MAX_DIGESTS_IN_DICT:
                 self._move_to(2 * len(self._few))
             return
         slot = _find_slot(self._keys, self._values, digest)
@@ -59,7 +59,7 @@ class DigestIndex:
             self._keys[slot * self._size : (slot + 1) * self._size] = digest
             self._count += 1
         self._values[slot] = value
-        if self._count > _FULL * len(self._values):
+        if self._count > _MAX_FILLED_SHARE * len(self._values):
             self._move_to(len(self._values) * 3 // 2)
 
     def _entries(self) -> Iterator[tuple[bytes | bytearray, int]]:

@@ -30,11 +30,11 @@ from snellen.formats.json_files import converted
 
 RowT = TypeVar("RowT")
 
-TEXTS = 1000
+TEXT_ROWS_AT_ONCE = 1000
 """Text rows in memory at once."""
-PICTURES = 8
+IMAGE_ROWS_AT_ONCE = 8
 """Image rows in memory at once."""
-BUFFER = 1 << 20
+BUFFER_BYTES = 1 << 20
 """Bytes of an image column read at once."""
 REMOTE_BUFFER = 8 << 20
 """Bytes of an image column read at once from a file on a network, where each request takes a while.
@@ -124,7 +124,10 @@ def parquet_files(folder: Path | None, patterns: Sequence[str]) -> list[Path]:
         raise DataError(
             f"no folder with {patterns[0]}; fetch it with {setting('hub', True)}, or name one with {source_setting()} too"
         )
-    paths = sorted({path for pattern in patterns for path in folder.glob(pattern)})
+    matching_paths: set[Path] = set()
+    for pattern in patterns:
+        matching_paths.update(folder.glob(pattern))
+    paths = sorted(matching_paths)
     if not paths:
         raise DataError(
             f"{folder}: there is no {' or '.join(patterns)}; is this the dataset's folder, at its top?"
@@ -311,9 +314,9 @@ class ImageColumn:
 
     def _read_group(self, path: Path, group: int) -> Iterator[pa.RecordBatch]:
         """Yield the batches of a row group, with the image column alone."""
-        with _open_parquet(path, REMOTE_BUFFER if _opener.get() else BUFFER) as file:
+        with _open_parquet(path, REMOTE_BUFFER if _opener.get() else BUFFER_BYTES) as file:
             yield from file.iter_batches(
-                PICTURES, row_groups=[group], columns=[self._column], use_threads=False
+                IMAGE_ROWS_AT_ONCE, row_groups=[group], columns=[self._column], use_threads=False
             )
 
 
@@ -353,18 +356,23 @@ def _count_images(path: Path, column: str) -> list[int]:
     """Return how many images each row of a file has, as a list with an item for each row."""
     with _open_parquet(path) as file:
         _check_image_column(file.schema_arrow, column, path)
-        # Reading the names of images alone is much faster than reading the images.
-        leaves = [file.schema.column(index).path for index in range(len(file.schema.names))]
-        name_leaves = [
-            leaf for leaf in leaves if leaf.startswith(f"{column}.") and leaf.endswith(".path")
-        ]
-        batch_size = TEXTS if name_leaves else PICTURES
-        columns = name_leaves or [column]
+        # An image is stored as its bytes and its name, in two inner columns such as `image.bytes` and `image.path`.
+        # Reading the names alone is much faster than reading the images.
+        name_columns = []
+        for index in range(len(file.schema.names)):
+            inner_column = file.schema.column(index).path
+            if inner_column.startswith(f"{column}.") and inner_column.endswith(".path"):
+                name_columns.append(inner_column)
+        batch_size = TEXT_ROWS_AT_ONCE if name_columns else IMAGE_ROWS_AT_ONCE
+        columns = name_columns or [column]
         counts: list[int] = []
         for batch in file.iter_batches(batch_size, columns=columns, use_threads=False):
             cells = batch.column(0)
-            lengths = cells.value_lengths() if _is_list_type(cells.type) else cells.is_valid()
-            counts += [int(length or 0) for length in lengths.to_pylist()]
+            if _is_list_type(cells.type):
+                counts_of_cells = cells.value_lengths()
+            else:
+                counts_of_cells = cells.is_valid()  # one image, or none
+            counts += [int(count or 0) for count in counts_of_cells.to_pylist()]
     return counts
 
 
@@ -384,7 +392,7 @@ def _decode_base64_image(text: str, where: str) -> bytes:
 def _column_batches(
     path: Path, needed: Sequence[str], optional: Sequence[str]
 ) -> Iterator[dict[str, list[Any]]]:
-    """Yield the named columns of a file as lists of cells, `TEXTS` rows at a time.
+    """Yield the named columns of a file as lists of cells, `TEXT_ROWS_AT_ONCE` rows at a time.
 
     Raises DataError if a column in `needed` is missing, or the file is damaged.
     """
@@ -398,7 +406,7 @@ def _column_batches(
             )
         names = sorted({*needed, *(name for name in optional if name in columns)})
         try:
-            for batch in file.iter_batches(TEXTS, columns=names, use_threads=False):
+            for batch in file.iter_batches(TEXT_ROWS_AT_ONCE, columns=names, use_threads=False):
                 yield {name: batch.column(name).to_pylist() for name in names}
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"{path}: {_one_line(error)}; is the download complete?") from None

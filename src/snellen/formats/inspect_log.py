@@ -23,7 +23,7 @@ from snellen.formats.source_row import SourceRow
 HEADER = "header.json"
 SAMPLES = "samples/"
 ATTACHMENT = "attachment://"
-LARGEST = 512 << 20
+MAX_SAMPLE_BYTES = 512 << 20
 """Bytes that one sample may unpack to."""
 
 
@@ -32,8 +32,9 @@ def log_fault(path: Path) -> str:
     try:
         if path.suffix == ".eval":
             with open_file(path) as file, zipfile.ZipFile(file) as archive:
-                has_samples = any(map(_is_sample, archive.namelist()))
-                return "" if has_samples else f"there is no sample in it (nothing under {SAMPLES})"
+                if any(_is_sample(name) for name in archive.namelist()):
+                    return ""
+                return f"there is no sample in it (nothing under {SAMPLES})"
         content = read_json_value(path)
     except (zipfile.BadZipFile, OSError):
         return "not a zip file"
@@ -42,7 +43,8 @@ def log_fault(path: Path) -> str:
     if not isinstance(content, dict) or not isinstance(content.get("eval"), dict):
         return "there is no eval in it"
     samples = content.get("samples")
-    return "" if samples and isinstance(samples, list) else "there are no samples in it"
+    has_samples = isinstance(samples, list) and len(samples) > 0
+    return "" if has_samples else "there are no samples in it"
 
 
 def log_rows(path: Path) -> Iterator[SourceRow]:
@@ -86,8 +88,8 @@ def _is_sample(name: str) -> bool:
 def _member(archive: zipfile.ZipFile, name: str, path: Path) -> Any:
     """Return the decoded JSON of a file in a log of Inspect. Raises DataError if it is too large or cannot be read."""
     try:
-        if archive.getinfo(name).file_size > LARGEST:
-            raise DataError(f"{path}: {name} unpacks to more than {LARGEST >> 20} MiB")
+        if archive.getinfo(name).file_size > MAX_SAMPLE_BYTES:
+            raise DataError(f"{path}: {name} unpacks to more than {MAX_SAMPLE_BYTES >> 20} MiB")
         return msgspec.json.decode(archive.read(name))
     except NotImplementedError:
         raise DataError(

@@ -264,29 +264,40 @@ def decoded_json(content: bytes, where: str) -> Any:
         return msgspec.json.decode(content)
     except JSON_FAULTS as error:
         # Unlike msgspec, Python's own json module accepts NaN.
-        return _with_nan(content, where, error)
+        return _decoded_with_nan(content, where, error)
 
 
-def _with_nan(content: bytes, where: str, fault: Exception) -> Any:
+def _decoded_with_nan(content: bytes, where: str, fault: Exception) -> Any:
+    """Return the value of a JSON text in which NaN and Infinity become None.
+
+    Args:
+        content: The text.
+        where: Location of the text, with which error messages begin.
+        fault: Why the text is not standard JSON, for the message if it cannot be read here, either.
+
+    Raises:
+        DataError: The text cannot be read. If it contains a conflict mark of Git, the message names the line.
+    """
     try:
         return json.loads(content, parse_constant=lambda name: None)
     except (ValueError, RecursionError):
-        if merge := _MERGE_MARK.search(content):
-            line = content.count(b"\n", 0, merge.start()) + 1
+        merge_mark = _MERGE_MARK.search(content)
+        if merge_mark:
+            line = content.count(b"\n", 0, merge_mark.start()) + 1
             raise DataError(
                 f"{where}: not JSON, as line {line:,} has the mark of a Git merge with conflicts "
-                f"({merge[0].decode()}); keep one of the two sides, and run this again"
+                f"({merge_mark[0].decode()}); keep one of the two sides, and run this again"
             ) from None
         raise DataError(f"{where}: not JSON ({fault})") from None
 
 
 _MERGE_MARK = re.compile(rb"^<<<<<<< [ -~]{1,40}", re.MULTILINE)
 """What Git writes into a file where two branches differ."""
-WINDOW = 1 << 18
+READ_BYTES = 1 << 18
 """Bytes read at once."""
-LONGEST = 1 << 24
+MAX_WINDOW_BYTES = 1 << 24
 """Largest window, in bytes, within which an item must end."""
-NESTED = 200
+MAX_TRIED_ENDS = 200
 """Nested objects tried as the end of an item before the window is enlarged."""
 _BLANK = b" \t\r\n"
 _objects = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -324,15 +335,21 @@ def stream_list(path: Path, name: str, form: type[RecordT]) -> Iterator[tuple[st
 
 
 def _items(file: BinaryIO, path: Path, name: str) -> Iterator[msgspec.Raw]:
-    """Yield the items of the list `name`, reading the file in parts.
+    """Yield the items of the list `name` in the outermost object of a JSON file, reading the file in parts.
 
-    `window` is what has been read but not yet decoded.
+    Args:
+        file: The file, from its beginning.
+        path: Its path, for messages.
+        name: The field with the list.
     """
-    window = _opening(file, path, name)
+    window = _opening(file, path, name)  # what has been read but not yet decoded
     while not window.startswith(b"]"):
         end = _last_end(window)
         if not end:
-            chunk = file.read(max(WINDOW, len(window))) if len(window) < LONGEST else b""
+            # No item is complete. Read more, or else take the rest of the list: its last items may be no objects.
+            chunk = b""
+            if len(window) < MAX_WINDOW_BYTES:
+                chunk = file.read(max(READ_BYTES, len(window)))
             if chunk:
                 window += chunk
                 continue
@@ -355,7 +372,7 @@ def _next(file: BinaryIO, window: bytes) -> bytes:
         remainder = window.lstrip(_BLANK).removeprefix(b",").lstrip(_BLANK)
         if remainder:
             return remainder
-        chunk = file.read(WINDOW)
+        chunk = file.read(READ_BYTES)
         if not chunk:
             raise ValueError("the file ends within the list")
         window += chunk
@@ -373,7 +390,10 @@ def _opening(file: BinaryIO, path: Path, name: str) -> bytes:
     opening = re.compile(rb'"%s"\s*:\s*\[' % re.escape(name.encode()))
     window = b""
     searched = 0  # no list begins in this many first bytes of the window
-    while chunk := file.read(WINDOW):
+    while True:
+        chunk = file.read(READ_BYTES)
+        if not chunk:
+            break
         window += chunk
         for match in opening.finditer(window, searched):
             if _is_outermost(window[: match.end()], name):
@@ -405,7 +425,7 @@ def _last_end(window: bytes) -> int:
         window: The list from one of its items on, without the opening bracket.
     """
     end = len(window)
-    for _ in range(NESTED):
+    for _ in range(MAX_TRIED_ENDS):
         end = window.rfind(b"}", 0, end)
         if end < 0:
             return 0

@@ -62,7 +62,7 @@ def json_rows(path: Path, encoding: str = "") -> Iterator[SourceRow]:
         yield _row_of(record, f"{path}: record {number}", number)
 
 
-MOST_KEYS = 6
+MAX_SHOWN_KEYS = 6
 """Largest number of keys of an object that an error message lists."""
 
 
@@ -72,9 +72,9 @@ def _contents(value: Any) -> str:
     """
     if not isinstance(value, dict) or not value:
         return ""
-    keys = ", ".join(map(repr, list(value)[:MOST_KEYS])) + (
-        ", ..." if len(value) > MOST_KEYS else ""
-    )
+    keys = ", ".join(repr(key) for key in list(value)[:MAX_SHOWN_KEYS])
+    if len(value) > MAX_SHOWN_KEYS:
+        keys += ", ..."
     return f", but one object without rows of questions and replies ({keys})"
 
 

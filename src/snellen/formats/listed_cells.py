@@ -80,17 +80,17 @@ def python_literal(text: str) -> Any:
     """
     try:
         value = ast.literal_eval(text)
-        return value if _is_plain(value) else None
+        return value if _is_json_like(value) else None
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return None
 
 
-def _is_plain(value: Any) -> bool:
+def _is_json_like(value: Any) -> bool:
     """Return whether a value consists only of types that JSON has, and of tuples."""
     if isinstance(value, (list, tuple)):
-        return all(map(_is_plain, value))
+        return all(_is_json_like(item) for item in value)
     if isinstance(value, dict):
-        return all(map(_is_plain, value)) and all(map(_is_plain, value.values()))
+        return all(_is_json_like(key) and _is_json_like(item) for key, item in value.items())
     return value is None or isinstance(value, (str, int, float))
 
 

@@ -23,11 +23,14 @@ class ListedQuestion(Struct, frozen=True):
 
 
 def split_listed(text: str) -> ListedQuestion | None:
-    """Return the question and the options of a text that lists options by letters; None if it is not clear that it does.
+    """Split a text that lists options by letters into its question and its options.
 
-    The options stand on a line each, in the order of the alphabet from A, after the question. Only an instruction may
-    follow, such as `Answer with the letter.`, which is left out with the options: each protocol words its own. A line
-    with a question mark is no instruction, but may be what is asked.
+    The options must be on separate lines after the question, with the letters A, B, C and so on in this order, and differ
+    from each other. Only instructions may follow, such as `Answer with the letter.` They are dropped, because each
+    protocol adds its own. A line with a question mark is not an instruction, because it may be the question.
+
+    Returns:
+        The question and the options; None if the text does not have this form.
 
     Examples:
         >>> split_listed("Which animal?\\nA. cat\\nB. dog\\nAnswer with the letter.")
@@ -37,34 +40,37 @@ def split_listed(text: str) -> ListedQuestion | None:
         >>> split_listed("A plan.\\nA. kitchen\\nB. bath\\nWhich option is bigger?") is None
         True
     """
-    before: list[str] = []
+    lines_before: list[str] = []
     options: list[str] = []
-    after: list[str] = []
+    lines_after: list[str] = []
     for line in text.splitlines():
         option = _OPTION.match(line)
         if option is not None:
             letter = option[1] or option[2]
             is_next = letter == LETTERS[len(options) % 26]
-            if is_next and not after:
+            if is_next and not lines_after:
                 options.append(option[3])
                 continue
             if options:
                 return None  # a letter twice, or out of order
         if not options:
-            before.append(line)
+            lines_before.append(line)
         elif line.strip():
-            after.append(line)
+            lines_after.append(line)
 
     # A heading such as "Options:" is not a part of the question.
-    while before and (not before[-1].strip() or _HEADING.match(before[-1])):
-        before.pop()
-    question = "\n".join(before).strip()
+    while lines_before:
+        last_line = lines_before[-1]
+        if last_line.strip() and not _HEADING.match(last_line):
+            break
+        lines_before.pop()
+    question = "\n".join(lines_before).strip()
     if not question:
         return None
     are_different = len(set(options)) == len(options)
     if not are_different or not 2 <= len(options) <= len(LETTERS):
         return None
-    for line in after:
+    for line in lines_after:
         is_instruction = _INSTRUCTION.search(line) and not _ASKS.search(line)
         if not is_instruction:
             return None

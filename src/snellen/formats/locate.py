@@ -37,7 +37,8 @@ def locate_file(folder: Path | None, *names: str) -> Path:
         raise DataError(
             f"no folder with the official files; name it with {source_setting()} (it holds {names[0]})"
         )
-    if path := locate_or_none(folder, *names):
+    path = locate_or_none(folder, *names)
+    if path is not None:
         return path
     raise DataError(
         f"{folder}: {' or '.join(names)} is missing; is this the folder with the official files?"
@@ -108,14 +109,14 @@ def base_of(picture: str, bases: Iterable[Path | None], where: str) -> Path:
 
 _PADDED = re.compile(r"0\d+", re.ASCII)
 PICTURE_FILE = re.compile(r"\S.{0,500}\.(?:png|jpe?g|webp|gif|bmp|tiff?)(?:\?\S*)?", re.IGNORECASE)
-MOST_FILES = 200_000
+MAX_FILES = 200_000
 """Number of files, of any kind, after which no further folders are searched."""
-LONGEST_CELL = 1024
+MAX_CELL_CHARACTERS = 1024
 """Longest text of a cell, in characters, that may be a file name.
 
 A longer one contains the image itself.
 """
-DEEPEST = 5
+MAX_FOLDER_LEVELS = 5
 """Number of levels of folders that are searched."""
 SPLITS = frozenset({"train", "training", "val", "valid", "validation", "test", "testing"})
 
@@ -233,7 +234,7 @@ class ImageFinder:
         for folder, subfolders, names in os.walk(self._folder):
             file_count += len(names)
             depth = len(Path(folder).relative_to(self._folder).parts)
-            if depth >= DEEPEST or file_count > MOST_FILES:
+            if depth >= MAX_FOLDER_LEVELS or file_count > MAX_FILES:
                 subfolders.clear()
             # os.walk visits what remains in this list, in its order.
             subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
@@ -270,13 +271,16 @@ class ImageFinder:
                 return
 
     def _shift(self, cells: Iterable[object]) -> dict[str, Path]:
-        """Return the image of each cell, if exactly one rule explains where the images of all cells
-        are.
+        """Find the images of all cells by one rule: the same folders of their paths are missing, added or renamed.
 
-        Returns an empty dictionary if there is no such rule, or if several rules find different
-        images.
+        For example, cells with paths such as `old/val/1.jpg` may all be found as `new/val/1.jpg`.
+
+        Returns:
+            The image of each cell, by the name in the cell. It is empty if no rule finds all images, or if several rules
+            find different ones.
         """
         located: dict[str, Located] = {}
+        """For each name, the folders in its path, and the images with the same file name."""
         for content in cells:
             name = _picture_name(content)
             if name in located or not name:
@@ -423,7 +427,7 @@ def _picture_name(content: object) -> str:
     if not isinstance(name, (str, int)):
         return ""
     text = str(name)
-    return text if len(text) <= LONGEST_CELL else ""
+    return text if len(text) <= MAX_CELL_CHARACTERS else ""
 
 
 def _folders(path: str) -> Folders:

@@ -42,14 +42,16 @@ def image_of_part(part: Any) -> Any:
     """
     if not is_image_part(part):
         return None
-    given = None
+    image = None
     for name in ("image_url", "image", "path", "url", "source", "data"):
-        given = given or part.get(name)
-    if isinstance(given, dict):
-        given = given.get("url") or given.get("data") or (given if "bytes" in given else None)
-    if isinstance(given, str) and given.startswith(FILE_URL):
-        return given.removeprefix(FILE_URL)
-    return given
+        image = image or part.get(name)
+    if isinstance(image, dict):
+        address = image.get("url") or image.get("data")
+        if address or "bytes" not in image:
+            image = address or None
+    if isinstance(image, str) and image.startswith(FILE_URL):
+        return image.removeprefix(FILE_URL)
+    return image
 
 
 def images_of_messages(messages: Sequence[Any]) -> list[Any]:

@@ -38,31 +38,35 @@ _WRAPPED = late_pattern(
 _LATEX_ESCAPE = late_pattern(r"\\([%$#&_])")
 _LATEX_SPACE = late_pattern(r"\\[,;:!]|(?<![\\\s])~(?=[A-Za-z\\])|(?<=\{)~")
 _SIMPLE = late_pattern(r"[\w.,√π]+")
-_DEEPEST = 4
+_MAX_NESTED_COMMANDS = 4
 
 
 def plain_latex(text: str) -> str:
     r"""Replace LaTeX by plain signs: `2\sqrt{3}` becomes `2√3`, and `\frac{1}{2}` becomes `1/2`.
 
-    Blanks fill up each replacement, so that all characters keep their positions.
+    Each replacement is padded with blanks to the length of what it replaces, so that all other characters keep their
+    positions in the text.
     """
     if "\\" not in text and "^" not in text:
         return text
 
-    def sign(match: re.Match[str]) -> str:
-        return _LATEX_SIGNS[match[1]].ljust(len(match[0]))
+    def padded(replacement: str, match: re.Match[str]) -> str:
+        return replacement.ljust(len(match[0]))
 
-    def content_of_wrapper(match: re.Match[str]) -> str:
-        return match[1].ljust(len(match[0]))
+    def sign(match: re.Match[str]) -> str:  # \pi becomes π
+        return padded(_LATEX_SIGNS[match[1]], match)
 
-    def exponent(match: re.Match[str]) -> str:
-        return f"^{_closed(match[1])}".ljust(len(match[0]))
+    def content_of_wrapper(match: re.Match[str]) -> str:  # \text{cm} becomes cm
+        return padded(match[1], match)
+
+    def exponent(match: re.Match[str]) -> str:  # ^{2} becomes ^2
+        return padded(f"^{_in_brackets_if_needed(match[1])}", match)
 
     text = _LATEX_ESCAPE.sub(r"\1 ", text)
     text = _LATEX_SPACE.sub(lambda match: " " * len(match[0]), text)
     text = _LATEX_SIGN.sub(sign, text)
     # Commands may be inside one another; each round replaces the innermost ones.
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_NESTED_COMMANDS):
         before = text
         text = _WRAPPED.sub(content_of_wrapper, text)
         text = _ROOT.sub(_as_root, text)
@@ -73,7 +77,7 @@ def plain_latex(text: str) -> str:
     return text
 
 
-def _closed(part: str) -> str:
+def _in_brackets_if_needed(part: str) -> str:
     """Return a part of a formula in brackets, unless it is a single number or variable."""
     part = part.strip()
     is_simple = _SIMPLE.fullmatch(part) is not None or part in ("°", "'")
@@ -82,14 +86,14 @@ def _closed(part: str) -> str:
 
 def _as_root(match: re.Match[str]) -> str:
     """Return `√a` for a match of `\\sqrt{a}`, filled up with blanks."""
-    radicand = _closed(match[1] or match[2])
+    radicand = _in_brackets_if_needed(match[1] or match[2])
     return f"√{radicand}".ljust(len(match[0]))
 
 
 def _as_fraction(match: re.Match[str]) -> str:
     """Return `a/b` for a match of `\\frac{a}{b}`, filled up with blanks."""
-    numerator = _closed(match[1] or match[2])
-    denominator = _closed(match[3] or match[4])
+    numerator = _in_brackets_if_needed(match[1] or match[2])
+    denominator = _in_brackets_if_needed(match[3] or match[4])
     return f"{numerator}/{denominator}".ljust(len(match[0]))
 
 
@@ -298,53 +302,78 @@ def whole_quantity(text: str, decimal: DecimalSign | None = None) -> Quantity | 
 
 
 def _quantities(text: str, decimal: DecimalSign | None) -> Iterator[Quantity]:
-    """Yield the quantities in a text, from left to right. Dates and times are skipped."""
-    at = 0
-    while (begun := _START.search(text, at)) is not None:
-        start = begun.start()
+    """Yield the quantities in a text, from left to right. Dates and times are skipped.
+
+    Args:
+        text: The text.
+        decimal: The decimal separator, if it is known.
+    """
+    position = 0
+    while True:
+        possible_start = _START.search(text, position)
+        if possible_start is None:
+            return
+        start = possible_start.start()
         date = _DATE_LIKE.match(text, start)
         if date is not None:
-            at = date.end()
+            position = date.end()
             continue
+        position = start + 1
         quantity = _quantity_at(text, start, decimal)
-        if quantity is None:
-            number = _NUMBER.match(text, start)
-            at = max(start + 1, number.end() if number else 0)
-        else:
+        if quantity is not None:
             yield quantity
-            at = max(quantity.end, start + 1)
+            position = max(position, quantity.end)
+            continue
+        # A number that is not a quantity, such as one in a formula, is skipped as a whole.
+        number = _NUMBER.match(text, start)
+        if number is not None:
+            position = max(position, number.end())
 
 
 def _quantity_at(text: str, start: int, decimal: DecimalSign | None) -> Quantity | None:
-    """Return the quantity that begins at `start`; None if there is none, or if it is part of a word
-    or formula, such as `x2`.
+    """Return the quantity whose number begins at `start`, with its unit, such as `-2√3 cm` or `$1/2`.
+
+    A quantity has a number, perhaps with a root or pi, perhaps divided by another one, followed by words for powers of
+    ten such as "million" and by a unit. A currency and a sign may precede it.
+
+    Args:
+        text: The text.
+        start: Index of the first digit, root or pi.
+        decimal: The decimal separator, if it is known.
+
+    Returns:
+        The quantity. None if there is none, or if it is a part of a word or of a formula, such as `x2` or `2^n`.
     """
-    before = text[start - 1] if start else ""
-    if before and (before in "_^" or (before.isalnum() and before.isascii())):
+    character_before = text[start - 1] if start else ""
+    is_ascii_word = character_before.isascii() and character_before.isalnum()
+    is_script = character_before != "" and character_before in "_^"
+    if is_ascii_word or is_script:
         return None
-    numerator = _term(text, start, decimal)
+    numerator = _parse_term(text, start, decimal)
     if numerator is None:
         return None
     values, root, pi, end = numerator
     slash = _OVER.match(text, end)
-    denominator = _term(text, slash.end(), None) if slash else None
-    if denominator is not None and all(denominator[0]):
-        divisors, divisor_root, divisor_pi, end = denominator
-        # sqrt(a) / sqrt(b) = sqrt(a b) / b
-        outside, root = _squarefree(root * divisor_root)
-        values = tuple(value / divisors[0] * outside / divisor_root for value in values)
-        pi -= divisor_pi
+    denominator = _parse_term(text, slash.end(), None) if slash else None
+    if denominator is not None:
+        divisors, divisor_root, divisor_pi, denominator_end = denominator
+        if all(divisors):  # none is 0
+            # sqrt(a) / sqrt(b) = sqrt(a b) / b
+            outside, root = _squarefree(root * divisor_root)
+            values = tuple(value / divisors[0] * outside / divisor_root for value in values)
+            pi -= divisor_pi
+            end = denominator_end
     if _POWER_BEHIND.match(text, end):
         return None
-    scale, end = _scaled(text, end, decimal)
+    scale, end = _parse_scale(text, end, decimal)
     values = tuple(scale(value) for value in values)
-    unit, end = _unit_behind(text, end)
+    unit, end = _parse_unit(text, end)
     begin = start
     currency = _CURRENCY_BEFORE.search(text, max(0, start - 5), start)
     if currency is not None and not unit:
         begin = currency.start()
         unit = _UNITS.get(currency[0].strip().lower(), "")
-    negative, begin = _signed(text, begin)
+    negative, begin = _parse_sign(text, begin)
     if not unit and _VARIABLE_BEHIND.match(text, end):
         return None
     if negative:
@@ -352,11 +381,11 @@ def _quantity_at(text: str, start: int, decimal: DecimalSign | None) -> Quantity
     return Quantity(tuple(dict.fromkeys(values)), root, pi, unit, begin, end)
 
 
-_MOST_DIGITS = 40
+_MAX_DIGITS = 40
 Term = tuple[tuple[Fraction, ...], int, int, int]
 
 
-def _term(text: str, start: int, decimal: DecimalSign | None) -> Term | None:
+def _parse_term(text: str, start: int, decimal: DecimalSign | None) -> Term | None:
     """Parse a number, a square root, pi, or a number times one of these: `2`, `√3`, `π`, `2√3`, `2π`.
 
     Args:
@@ -369,7 +398,7 @@ def _term(text: str, start: int, decimal: DecimalSign | None) -> Term | None:
         pi, and the end of the term. None if there is no term.
     """
     number = _NUMBER.match(text, start)
-    if number is not None and len(number[0]) > _MOST_DIGITS:
+    if number is not None and len(number[0]) > _MAX_DIGITS:
         return None
     values: tuple[Fraction, ...] = (Fraction(1),)
     end = start
@@ -392,24 +421,29 @@ def readings(digits: str, decimal: DecimalSign | None = None) -> tuple[Fraction,
     "1.250" may be 1.25 or 1250; if `decimal` gives the decimal separator, there is only one value.
     """
     digits = re.sub(r"[ \u00a0\u202f']", "", digits)
-    signs = [sign for sign in digits if sign in ",."]
-    if not signs:
+    separators = [character for character in digits if character in ",."]
+    if not separators:
         return (Fraction(int(digits)),)
-    last = signs[-1]
-    before, _, after = digits.rpartition(last)
+    last_separator = separators[-1]
+    before, _, after = digits.rpartition(last_separator)
     integer_digits = before.replace(",", "").replace(".", "")
     fraction = Fraction(int(after or "0"), 10 ** len(after))
     as_decimal = Fraction(int(integer_digits or "0")) + fraction
     as_thousands = Fraction(int(integer_digits + after)) if integer_digits else as_decimal
-    if len(signs) > 1:
-        return (as_thousands,) if len(set(signs)) == 1 else (as_decimal,)
-    has_groups = re.fullmatch(rf"\d{{1,3}}(?:\{last}\d{{3}})+", digits) is not None
+    if len(separators) > 1:
+        # 1,250,000 has groups of thousands; in 1,250.5, the last separator is the decimal one.
+        is_same_throughout = len(set(separators)) == 1
+        return (as_thousands,) if is_same_throughout else (as_decimal,)
+
+    has_groups = re.fullmatch(rf"\d{{1,3}}(?:\{last_separator}\d{{3}})+", digits) is not None
     may_be_thousands = has_groups and not digits.startswith("0")
-    if not may_be_thousands or decimal == last:
+    if not may_be_thousands or decimal == last_separator:
         return (as_decimal,)
     if decimal is not None:
         return (as_thousands,)
-    return (as_thousands, as_decimal) if last == "," else (as_decimal, as_thousands)
+    if last_separator == ",":
+        return (as_thousands, as_decimal)
+    return (as_decimal, as_thousands)
 
 
 def _squarefree(number: int) -> tuple[int, int]:
@@ -433,7 +467,7 @@ class _Scale(Struct, frozen=True):
         return value * self.factor + self.added
 
 
-def _scaled(text: str, end: int, decimal: DecimalSign | None) -> tuple[_Scale, int]:
+def _parse_scale(text: str, end: int, decimal: DecimalSign | None) -> tuple[_Scale, int]:
     """Parse the words for powers of ten after a number, such as "million", 万 and 억.
 
     In East Asian scripts, a smaller number may follow: 1억 2천만 is 1 * 10^8 + 2 * 10^7.
@@ -444,7 +478,7 @@ def _scaled(text: str, end: int, decimal: DecimalSign | None) -> tuple[_Scale, i
         decimal: The decimal separator, if it is known.
 
     Returns:
-        What to multiply the number by and to add to it, and the end of the words.
+        The scale, which multiplies the number by a power of ten and adds the smaller number; and the end of the words.
     """
     factor = 1
     while factor < 10**12:
@@ -461,7 +495,7 @@ def _scaled(text: str, end: int, decimal: DecimalSign | None) -> tuple[_Scale, i
     is_east_asian = factor > 1 and not text[end - 1].isascii()
     follower = _FOLLOWER.match(text, end) if is_east_asian else None
     if follower is not None:
-        smaller_scale, smaller_end = _scaled(text, follower.end(1), decimal)
+        smaller_scale, smaller_end = _parse_scale(text, follower.end(1), decimal)
         if 1 < smaller_scale.factor < factor:
             smaller_number = readings(follower[1].rstrip(",."), decimal)[0]
             added = smaller_scale(smaller_number)
@@ -469,7 +503,7 @@ def _scaled(text: str, end: int, decimal: DecimalSign | None) -> tuple[_Scale, i
     return _Scale(factor, added), end
 
 
-def _unit_behind(text: str, end: int) -> tuple[str, int]:
+def _parse_unit(text: str, end: int) -> tuple[str, int]:
     """Return the canonical name of the unit that follows a number ("square metres" is `m^2`), and where it ends.
 
     Args:
@@ -492,13 +526,15 @@ def _unit_behind(text: str, end: int) -> tuple[str, int]:
     return unit + (match["per"] or ""), match.end()
 
 
-def _signed(text: str, start: int) -> tuple[bool, int]:
-    """Return whether a number is negative, and where it begins with its sign.
+def _parse_sign(text: str, start: int) -> tuple[bool, int]:
+    """Return whether a number is negative, and the index at which it begins, including its sign.
 
-    A minus, as a sign or a word, counts only as a sign: not as a hyphen, a range or a subtraction.
+    A minus, written as a sign or as the word, does not make the number negative if it is a hyphen (`A-3`), the dash of a
+    range (`2-3`), or a subtraction (`5 -3`).
     """
-    at = start - 1
-    if at < 0 or text[at] not in "-−–":
+    sign_at = start - 1
+    has_sign = sign_at >= 0 and text[sign_at] in "-−–"
+    if not has_sign:
         word = _MINUS_WORD.search(text, max(0, start - 12), start)
         if word is None:
             return False, start
@@ -507,15 +543,15 @@ def _signed(text: str, start: int) -> tuple[bool, int]:
             return False, start
         return True, word.start()
 
-    before = text[max(0, at - 1) : at]
+    before = text[max(0, sign_at - 1) : sign_at]
     if before == " ":
         # "5 -3" is a subtraction, but "about -3" is not.
-        is_subtraction = text[:at].rstrip()[-1:].isdigit()
+        is_subtraction = text[:sign_at].rstrip()[-1:].isdigit()
     else:
         is_subtraction = before.isalnum() or before in tuple(")]%π²³")
     if is_subtraction:
         return False, start
-    return True, at
+    return True, sign_at
 
 
 _MINUS_WORD = late_pattern(

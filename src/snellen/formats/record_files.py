@@ -40,9 +40,9 @@ BLOCK_BYTES = 64 << 20
 """Bytes after which a block of fewer lines is read on its own."""
 ROWS_AT_ONCE = 50 * ROWS
 """Lines sorted at once, in whole blocks."""
-LEVEL = 6
+COMPRESSION_LEVEL = 6
 
-MOST_SHARED = 100_000
+MAX_SHARED_TEXTS = 100_000
 _OF_SAMPLES = ("benchmark", "options", "group", "tags")
 _REPEATED: dict[type, tuple[str, ...]] = {
     Sample: _OF_SAMPLES,
@@ -140,7 +140,7 @@ def _compress_block(lines: bytes) -> bytes:
     """Return compressed lines. No time is stored with them, so that files with the same records
     have the same bytes.
     """
-    return gzip.compress(lines, LEVEL, mtime=0)
+    return gzip.compress(lines, COMPRESSION_LEVEL, mtime=0)
 
 
 def _share_equal_texts(
@@ -155,7 +155,7 @@ def _share_equal_texts(
         names: The fields.
         shared: The texts so far, which are added to.
     """
-    if len(shared) > MOST_SHARED:
+    if len(shared) > MAX_SHARED_TEXTS:
         shared.clear()
     intern = shared.setdefault
     for record in records:
@@ -189,7 +189,8 @@ def sort_by_group(path: Path) -> None:
     group_numbers = array("Q")  # for each line, the number of its group
     for lines in _read_blocks(path):
         for line in decode(b"".join(lines)):
-            group_numbers.append(number_by_group.setdefault(line.group, len(number_by_group)))
+            next_number = len(number_by_group)
+            group_numbers.append(number_by_group.setdefault(line.group, next_number))
     if all(earlier <= later for earlier, later in pairwise(group_numbers)):
         return
     new_positions = array("Q", group_numbers)

@@ -69,6 +69,7 @@ def read_rows(path: Path, encoding: str = "", *, as_stored: bool = False) -> Ite
 
 
 def _unpacking(path: Path) -> str:
+    """Return the command that unpacks an archive, for a message."""
     command = {
         ".zip": "unzip",
         ".7z": "7z x",

@@ -106,6 +106,7 @@ def _read_jsonl(path: Path) -> TextTable:
 
 
 def _read_utf8(path: Path) -> str:
+    """Return the text of a file, without a byte order mark. Raises DataError if it is not in UTF-8."""
     with open_text(path) as file:
         try:
             return file.read().decode("utf-8-sig")
@@ -148,6 +149,7 @@ def _table_of_objects(objects: Sequence[tuple[int, Any]], path: Path) -> TextTab
 
 
 def _cell_text(value: Any, where: str) -> str:
+    """Return a cell as text: empty for null, and TRUE or FALSE for a Boolean, as a spreadsheet shows it."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -205,7 +207,10 @@ def _write(path: Path, columns: Sequence[str], rows: Sequence[Cells]) -> None:
             table.writerows([columns, *cells])
             return
         # ASCII, because an unpaired surrogate, which a reply may contain, has no other encoding.
-        objects = [json.dumps(dict(zip(columns, row, strict=True))) for row in cells]
+        objects = []
+        for row in cells:
+            cells_by_column = dict(zip(columns, row, strict=True))
+            objects.append(json.dumps(cells_by_column))
         if suffix == ".json":
             lines = ",\n".join(objects)
             file.write(f"[{lines}]\n")

@@ -32,10 +32,10 @@ from snellen.formats.xlsx_parts import (
     parse_part,
 )
 
-LONGEST = 32_767
+MAX_CELL_CHARACTERS = 32_767
 """Maximum length of a cell, in UTF-16 code units."""
-MOST_ROWS = 1_048_576
-LARGEST = 512 << 20
+MAX_ROWS = 1_048_576
+MAX_UNPACKED_BYTES = 512 << 20
 """Maximum uncompressed size of a file, in bytes."""
 WORKBOOK = "xl/workbook.xml"
 STYLES = "xl/styles.xml"
@@ -60,7 +60,7 @@ def read_sheet(
 
     Args:
         path: The file.
-        largest: Maximum uncompressed size in bytes; by default `LARGEST`.
+        largest: Maximum uncompressed size in bytes; by default `MAX_UNPACKED_BYTES`.
         number: Number of the sheet, from 0.
         as_shown: Read formulas and dates as a spreadsheet program shows them.
 
@@ -83,7 +83,7 @@ def _open_pack(path: Path, largest: int | None = None) -> Iterator[zipfile.ZipFi
 
     Raises DataError if it is damaged, or larger than `largest` bytes when it is unpacked.
     """
-    limit = LARGEST if largest is None else largest
+    limit = MAX_UNPACKED_BYTES if largest is None else largest
     with _faults_of(path), open_file(path) as file, zipfile.ZipFile(file) as pack:
         # zipfile never reads more than the sizes in the archive's directory, so they can be trusted here.
         total = sum(entry.file_size for entry in pack.infolist())
@@ -169,6 +169,7 @@ def largest_sheet(path: Path) -> int:
 
 
 def _parse_workbook(pack: zipfile.ZipFile) -> WorkbookParser:
+    """Return the names and ids of the sheets of a spreadsheet. Raises SpreadsheetError if it has no sheet."""
     workbook = WorkbookParser()
     parse_part(pack, WORKBOOK, workbook)
     if not workbook.ids:
@@ -218,14 +219,14 @@ def write_sheet(path: Path, columns: Sequence[str], rows: Sequence[Sequence[str]
         UnicodeEncodeError: A text contains an unpaired surrogate.
     """
     xlsxwriter = import_extra("xlsxwriter", "xlsx", "writing .xlsx files")
-    if len(rows) >= MOST_ROWS:
-        raise DataError(f"an .xlsx file has at most {MOST_ROWS:,} rows; write .tsv or .jsonl")
+    if len(rows) >= MAX_ROWS:
+        raise DataError(f"an .xlsx file has at most {MAX_ROWS:,} rows; write .tsv or .jsonl")
     for row in rows:
         for name, text in zip(columns, row, strict=True):
-            if len(text.encode("utf-16-le")) // 2 > LONGEST:
+            if len(text.encode("utf-16-le")) // 2 > MAX_CELL_CHARACTERS:
                 raise DataError(
                     f"row {row[0]}, {name}: {len(text):,} characters, but a cell of an .xlsx file holds at most "
-                    f"{LONGEST:,} (characters above U+FFFF count twice); write .tsv, .csv, .json or .jsonl instead"
+                    f"{MAX_CELL_CHARACTERS:,} (characters above U+FFFF count twice); write .tsv, .csv, .json or .jsonl instead"
                 )
     options = {f"strings_to_{kind}": False for kind in ("numbers", "formulas", "urls")}
     with xlsxwriter.Workbook(path, options) as book:

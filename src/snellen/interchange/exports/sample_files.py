@@ -13,7 +13,7 @@ from snellen.common.late import import_extra
 from snellen.errors import DataError
 from snellen.formats.shown_text import csv_table
 from snellen.formats.whole_files import write_atomically
-from snellen.formats.xlsx import LONGEST, MOST_ROWS
+from snellen.formats.xlsx import MAX_CELL_CHARACTERS, MAX_ROWS
 from snellen.interchange.exports.base import Exporter, ExportJob, sample_table, write_frame
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ def _sheet(frame: polars.DataFrame) -> bytes:
     """Return the table as an .xlsx file. Raises DataError for what a sheet cannot hold."""
     xlsxwriter = import_extra("xlsxwriter", "xlsx", "writing .xlsx files")
     rows = flat_rows(frame)
-    if len(rows) >= MOST_ROWS:
-        raise DataError(f"an .xlsx file has at most {MOST_ROWS:,} rows; write .csv or .parquet")
+    if len(rows) >= MAX_ROWS:
+        raise DataError(f"an .xlsx file has at most {MAX_ROWS:,} rows; write .csv or .parquet")
     content = io.BytesIO()
     options = {
         **{f"strings_to_{kind}": False for kind in ("numbers", "formulas", "urls")},
@@ -87,9 +87,9 @@ def _sheet(frame: polars.DataFrame) -> bytes:
 
 def _check_length(value: Any, where: str) -> None:
     """Raise DataError for a text that a cell cannot hold."""
-    if isinstance(value, str) and len(value.encode("utf-16-le")) // 2 > LONGEST:
+    if isinstance(value, str) and len(value.encode("utf-16-le")) // 2 > MAX_CELL_CHARACTERS:
         raise DataError(
-            f"{where}: {len(value):,} characters, but a cell of an .xlsx file holds at most {LONGEST:,}; write .csv, "
+            f"{where}: {len(value):,} characters, but a cell of an .xlsx file holds at most {MAX_CELL_CHARACTERS:,}; write .csv, "
             ".jsonl or .parquet"
         )
 
