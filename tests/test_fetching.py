@@ -494,7 +494,7 @@ def test_an_archive_may_have_so_many_members(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive = pack(tmp_path / "digest" / name, ["1.txt", "2.txt", "3.txt"])
-    monkeypatch.setattr("snellen.fetching.archives.MEMBERS", 2)
+    monkeypatch.setattr("snellen.fetching.archives.MAX_MEMBERS", 2)
     with pytest.raises(DataError, match="contains more than 2 files"):
         extract_archive(archive, (), tmp_path / "unpacked")
 

@@ -34,7 +34,7 @@ from place_servers import (
     secure_file_server,
 )
 from snellen.errors import DataError
-from snellen.fetching.download import BLOCK, fetch_file
+from snellen.fetching.download import BLOCK_BYTES, fetch_file
 from snellen.fetching.hub import fetch_dataset
 from snellen.fetching.modelscope import fetch_from_modelscope
 from snellen.fetching.user_callbacks import UserCallbacks, using_callbacks
@@ -244,7 +244,7 @@ def test_30_a_place_that_cannot_be_reached(
 def test_31_a_silence_is_given_up_and_gone_on_from(
     hub: HubServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("snellen.fetching.download.SILENCE", 0.3)
+    monkeypatch.setattr("snellen.fetching.download.MAX_SILENCE_SECONDS", 0.3)
     hub.faults = Faults("stall", after=5000, times=1, matching="a.parquet")
     assert is_right(fetch_dataset((NAME,), PATTERNS)[0])
     assert "bytes=5000-" in stored(hub)
@@ -302,7 +302,7 @@ def test_32_what_a_kill_leaves_is_gone_on_from(
         sent = sum(one.sent for one in hub.log[before:] if one.port == "store")
     assert all((folder / name).read_bytes() == content.source for name, content in fifty.items())
     # What the dead process asked for last may be sent to nobody.
-    assert total - here <= sent <= total - here + BLOCK
+    assert total - here <= sent <= total - here + BLOCK_BYTES
 
 
 @pytest.mark.parametrize("name", ["data/a.parquet", "README.md"])

@@ -25,7 +25,7 @@ from snellen_lab.acuity.optotypes import (
 )
 from snellen_lab.acuity.rasterising import Mask, Shape, rasterise
 from snellen_lab.acuity_suite.colours import ciede2000, lab_of, rgb_of
-from snellen_lab.acuity_suite.degraded import REACH, blurred, noisy
+from snellen_lab.acuity_suite.degraded import BLUR_REACH, blurred, noisy
 from snellen_lab.acuity_suite.jpeg_compression import jpeg
 
 LARGE = 100
@@ -258,7 +258,7 @@ def test_blur_is_that_of_scipy(sigma: float) -> None:
     numpy = pytest.importorskip("numpy")
     mask = rasterise(SLOAN["R"], 4)
     spread, margin = blurred(mask, sigma)
-    assert margin == math.ceil(REACH * sigma) and spread.width == mask.width + 2 * margin
+    assert margin == math.ceil(BLUR_REACH * sigma) and spread.width == mask.width + 2 * margin
     sharp = (
         numpy.frombuffer(mask.coverage, numpy.uint8).reshape(mask.height, mask.width).astype(float)
     )

@@ -24,7 +24,7 @@ from hosting import RunningServer, add_feature, hosted
 from http_browser import PASSWORD
 from snellen.errors import SnellenError
 from snellen_server.hosting import database
-from snellen_server.hosting.accounts import MOST_KEYS, note
+from snellen_server.hosting.accounts import MAX_KEYS, note
 from snellen_server.hosting.callers import Caller, ServicesDep
 from snellen_server.hosting.configuration import load_configuration
 from snellen_server.hosting.features import Feature
@@ -177,10 +177,10 @@ def test_a_key_ends_with_its_time_and_when_it_is_deleted(server: RunningServer) 
 def test_an_account_has_so_many_keys_and_scopes_that_exist(server: RunningServer) -> None:
     ida = server.signed_in("Ida")
     assert ida.post("/account/keys", {"title": "x", "scopes": "admin"}).status_code == 422
-    for number in range(MOST_KEYS):
+    for number in range(MAX_KEYS):
         assert ida.post("/account/keys", {"title": f"key {number}"}).status_code == 200
     refused = ida.post("/account/keys", {"title": "one more"})
-    assert refused.status_code == 422 and f"at most {MOST_KEYS}" in refused.text
+    assert refused.status_code == 422 and f"at most {MAX_KEYS}" in refused.text
 
 
 # --- pages, files, errors ----------------------------------------------------------------------------------------

@@ -106,8 +106,8 @@ def test_a_model_that_fails_again_and_again_takes_part_again_once_it_replies(
         visitor = running.visitor()
         wait_for(visitor, 200)
         second.script(broken(400, times=1000))
-        outcomes = [Fight(visitor).outcome for _ in range(model_pool.FAILURES)]
-        assert outcomes == ["voided"] * model_pool.FAILURES
+        outcomes = [Fight(visitor).outcome for _ in range(model_pool.FAILURES_BEFORE_PAUSE)]
+        assert outcomes == ["voided"] * model_pool.FAILURES_BEFORE_PAUSE
         assert "fewer than two of its models reply" in wait_for(visitor, 503)["arena"]
 
         second.script()

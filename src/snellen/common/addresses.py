@@ -16,7 +16,7 @@ import certifi
 
 from snellen.common.foreign import Allowance
 
-SILENCE = 60.0
+MAX_SILENCE_SECONDS = 60.0
 """Seconds without a byte after which a connection counts as broken."""
 
 
@@ -25,7 +25,7 @@ def open_address(
     allowance: Allowance,
     redirects: urllib.request.HTTPRedirectHandler | None = None,
     *,
-    silence: float = SILENCE,
+    silence: float = MAX_SILENCE_SECONDS,
 ) -> Any:
     """Send a request over HTTP, and return the open reply. All bytes of the reply are counted, those of its head too.
 
@@ -139,6 +139,7 @@ class _CountedStream(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any, /) -> int:
+        """Read bytes into a buffer, and count them in the allowance. Raises LimitError if it is used up."""
         self._socket.settimeout(min(self._silence, self._allowance.remaining_seconds()))
         try:
             count = int(self._stream.readinto(buffer) or 0)

@@ -66,6 +66,7 @@ def answering_keywords(
 
         @functools.wraps(method)
         def checked_method(*args: ParametersT.args, **keywords: ParametersT.kwargs) -> ReturnedT:
+            """Call the method without keywords that have no effect. Raises TypeError, with the hint, for any other unknown one."""
             unknown_names = [name for name in keywords if name not in known_names]
             for name in unknown_names:
                 has_no_effect = name in without_effect and keywords[name] == without_effect[name]

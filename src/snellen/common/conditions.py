@@ -39,6 +39,16 @@ class Condition:
     """
 
     def __init__(self, text: str, *, nested: bool = False, setting: str = "where") -> None:
+        """Parse a condition, and check that it has only what conditions may have.
+
+        Args:
+            text: The condition, such as `dimension == 'CG'`.
+            nested: Whether it may name a field inside an object, such as `answer.kind`.
+            setting: The setting that gives the condition, for messages.
+
+        Raises:
+            DataError: The text is not a condition.
+        """
         self.text = text
         self._setting = setting
         self._nested = nested

@@ -53,6 +53,7 @@ def _noise(image: Any, dose: float, seed: str) -> Any:
 
 
 def _jpeg(image: Any, dose: float, seed: str) -> Any:
+    """Compress an image as JPEG with the quality `dose`, from 1 to 100, and decode it again."""
     from PIL import Image
 
     file = io.BytesIO()

@@ -245,6 +245,7 @@ class _GzipContent(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any, /) -> int:
+        """Read uncompressed bytes into a buffer. Raises LimitError if there are more in all than the limit allows."""
         block = self._content.read1(len(buffer))
         buffer[: len(block)] = block
         if self._content.tell() > self._limit:
@@ -312,7 +313,7 @@ class Allowance:
 # --- secrets ----------------------------------------------------------------------------------------------------------
 
 HIDDEN = "***"
-LEAST_SECRET = 8
+MIN_SECRET_CHARACTERS = 8
 """Length of the shortest text that is treated as a secret. The key EMPTY of a local server is not a secret."""
 _known_secrets: frozenset[str] = frozenset()
 
@@ -334,7 +335,7 @@ class Secret:
 
         self.reveal = lambda: value
         """Returns the value, to be sent to the server that it is for and to no other."""
-        if len(value) >= LEAST_SECRET and value not in _known_secrets:
+        if len(value) >= MIN_SECRET_CHARACTERS and value not in _known_secrets:
             in_path = quote(value)
             in_query = quote(value, safe="")
             in_json = json.dumps(value)[1:-1]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from snellen.errors import DataError
 
-LONGEST_NAME = 200
+MAX_NAME_BYTES = 200
 """Bytes of the name of a folder; file systems end at 255, and several models of one run add to it."""
 DIRECTION_MARKS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
@@ -71,9 +71,9 @@ def check_folder_name(name: str, where: str = "") -> None:
         raise DataError(
             f"{where}{name!r} contains unprintable characters; use letters, digits, dots and dashes"
         )
-    if len(name.encode("utf-8", "replace")) > LONGEST_NAME:
+    if len(name.encode("utf-8", "replace")) > MAX_NAME_BYTES:
         raise DataError(
-            f"{where}{name[:40]!r}... is longer than {LONGEST_NAME} bytes; give a shorter one"
+            f"{where}{name[:40]!r}... is longer than {MAX_NAME_BYTES} bytes; give a shorter one"
         )
 
 

@@ -17,13 +17,13 @@ from snellen.building.staging import staging_folder
 from snellen.catalogue.places import fits
 from snellen.common.foreign import LimitError, effective_limit, format_bytes, open_file
 from snellen.errors import DataError
-from snellen.fetching.download import BLOCK, ROOM_EVERY, check_room
+from snellen.fetching.download import BLOCK_BYTES, ROOM_EVERY, check_room
 
 UNPACKED_BYTES = 10e9
 """Bytes that any archive may extract to, however small it is."""
 UNPACKED_TIMES = 100
 """What an archive may extract to, in multiples of its own size. JSON shrinks to a thirtieth, zeros to a thousandth."""
-MEMBERS = 5_000_000
+MAX_MEMBERS = 5_000_000
 """Most files in an archive."""
 
 _DAMAGES = (
@@ -115,7 +115,7 @@ def _extract(archive: Path, folder: Path, is_kept: Callable[[str], bool]) -> Non
         if archive.suffix != ".gz":
             raise DataError(f"{archive} is not an archive of a supported format (zip, tar, gz)")
         with gzip.open(file) as packed, (folder / archive.stem).open("wb") as target:
-            blocks = iter(lambda: packed.read(BLOCK), b"")
+            blocks = iter(lambda: packed.read(BLOCK_BYTES), b"")
             blocks_with_sizes = ((block, len(block)) for block in blocks)
             target.writelines(check_limits(blocks_with_sizes))
 
@@ -153,7 +153,7 @@ def _extract_tar(
     is_kept: Callable[[str], bool],
     check_limits: CheckLimits[tarfile.TarInfo],
 ) -> None:
-    """Extract files from a tar archive. Arguments as in `_extract_zip`.
+    """Extract files from a tar archive.
 
     Args:
         file: The archive.
@@ -187,7 +187,7 @@ def _within_limits(
         DataError: The disk has too little room.
     """
     byte_limit = effective_limit(max_bytes)
-    part_limit = effective_limit(MEMBERS)
+    part_limit = effective_limit(MAX_MEMBERS)
     total = 0
     total_at_last_check = 0
     for number, (part, size) in enumerate(parts, 1):

@@ -46,13 +46,13 @@ MIN_PAUSE_SECONDS = 0.25
 """Base of the pause between attempts, in seconds. It doubles with each attempt without a byte, up to 8."""
 MAX_PAUSE_SECONDS = 60.0
 """Maximum pause that a server may request, in seconds."""
-SILENCE = 60.0
+MAX_SILENCE_SECONDS = 60.0
 """Seconds without a byte after which an attempt ends."""
-SPARE = 64 << 20
+SPARE_BYTES = 64 << 20
 """Bytes that are left free on a disk."""
 FILE_BYTES = 200e9
 """Maximum bytes of a file of unknown size."""
-SLOWEST = 20_000
+MIN_BYTES_PER_SECOND = 20_000
 """Bytes per second: a file of known size may take as long as at this rate, and at least an hour."""
 FILE_SECONDS = 24 * 3600
 """Maximum seconds for a file of unknown size."""
@@ -110,7 +110,7 @@ def fetch_file(
         DataError: The file cannot be written to the disk.
     """
     if expected.size:
-        seconds = max(3600.0, expected.size / SLOWEST)
+        seconds = max(3600.0, expected.size / MIN_BYTES_PER_SECOND)
     # Before locking, because the file may be in a folder that this user can only read.
     if _is_there(target, expected):
         return False
@@ -153,7 +153,9 @@ class _Task(Struct, frozen=True):
     @property
     def limit(self) -> float:
         """Bytes after which the download is aborted; for a file of known size slightly more than its size."""
-        return self.expected.size + BLOCK if self.expected.size else effective_limit(self.most)
+        return (
+            self.expected.size + BLOCK_BYTES if self.expected.size else effective_limit(self.most)
+        )
 
 
 def _fetch_checked(task: _Task, target: Path) -> None:
@@ -271,7 +273,7 @@ def _fetch_rest(task: _Task, part: Path) -> bool:
     request = Request(address, headers=headers)  # noqa: S310 (addresses of entries: http or https)
     if task.token:
         request.add_unredirected_header("Authorization", f"Bearer {task.token}")
-    with open_address(request, task.allowance, _Redirects(), silence=SILENCE) as reply:
+    with open_address(request, task.allowance, _Redirects(), silence=MAX_SILENCE_SECONDS) as reply:
         if reply.status != http.HTTPStatus.PARTIAL_CONTENT:
             present = 0
         stated_size = present + _content_length(reply.headers)
@@ -287,7 +289,7 @@ def _fetch_rest(task: _Task, part: Path) -> bool:
             _tag_file(part).write_bytes(msgspec.json.encode(_Tag(address, version)))
             file.seek(present)
             while True:
-                block = reply.read1(BLOCK)
+                block = reply.read1(BLOCK_BYTES)
                 if not block:
                     break
                 present += len(block)
@@ -354,11 +356,12 @@ def check_kind(address: str, headers: Message) -> None:
 
 def check_room(folder: Path, needed: int, name: str) -> None:
     """Raise DataError if a folder's disk has no room for this many more bytes."""
-    if needed > shutil.disk_usage(folder).free - SPARE:
+    if needed > shutil.disk_usage(folder).free - SPARE_BYTES:
         raise _no_room(folder, needed, name)
 
 
 def _no_room(folder: Path, needed: int, name: str) -> DataError:
+    """Return the error for a disk without room. `needed` is the number of missing bytes; 0 or less if it is unknown."""
     amount = format_bytes(needed) if needed > 0 else "some bytes"
     return DataError(
         f"{name} needs {amount} more, but the disk of {folder} has "
@@ -462,7 +465,7 @@ def _locked(lock: Path) -> Iterator[None]:
 # --- whether a file holds what it should ------------------------------------------------------------------------------
 
 
-BLOCK = 1 << 20
+BLOCK_BYTES = 1 << 20
 ROOM_EVERY = 256 << 20
 """Bytes after which the free disk space is checked again."""
 
@@ -519,6 +522,6 @@ def digest_of(path: Path, name: str) -> str:
     if name == "git":
         digest.update(f"blob {path.stat().st_size}\0".encode())
     with open_file(path) as file:
-        for block in iter(lambda: file.read(BLOCK), b""):
+        for block in iter(lambda: file.read(BLOCK_BYTES), b""):
             digest.update(block)
     return digest.hexdigest()

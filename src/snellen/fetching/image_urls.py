@@ -89,6 +89,7 @@ def _addresses(cells: Iterable[Any]) -> Iterator[str]:
 
 
 def _can_be_split(address: str) -> bool:
+    """Return whether an address can be split into its parts, such as host and path."""
     try:
         urlsplit(address)
     except ValueError:  # a bracket that is not closed

@@ -174,6 +174,7 @@ class _RemoteFile(io.RawIOBase):
         """Bytes read so far."""
 
     def read(self, size: int = -1, /) -> bytes:
+        """Read bytes from the hub, and count them. Errors of the hub become OSError, which the Parquet reader expects."""
         try:
             with hub_faults(self._files.repo, self._files.commit):
                 content = bytes(self._file.read(size))

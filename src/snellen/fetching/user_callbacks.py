@@ -71,6 +71,7 @@ def go_offline() -> None:
 
 
 def _set_offline(value: str | None) -> None:
+    """Set the variable that forbids network access, or remove it if `value` is None."""
     if value is None:
         os.environ.pop(OFFLINE, None)
     else:

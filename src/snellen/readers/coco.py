@@ -161,6 +161,7 @@ class _Folder:
     """
 
     def __init__(self, path: Path, pictures: Path | None) -> None:
+        """Find the folders that may have the images: the given one, or the folder of the file, the one above it, and usual ones in both."""
         if pictures is not None and not pictures.is_dir():
             raise DataError(
                 f"{pictures}: no such folder; name the one with the images of {path.name}"

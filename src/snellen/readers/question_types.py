@@ -365,6 +365,7 @@ class AttributeQuestions(QuestionType, frozen=True):
     def _formed(
         self, attribute: str, value: str, name: str, source: AnnotatedSource
     ) -> FormedQuestion:
+        """Return the question about an attribute of an object, or of the whole image if `name` is empty."""
         if name:
             default_text = "What is the {attribute} of the {name}?"
         else:
@@ -379,7 +380,7 @@ FIELDS = (
     "bottom right",
 )  # fmt: skip
 HALVES = ("left half", "right half")
-CLEAR = 0.04
+MIN_CLEARANCE = 0.04
 """Smallest distance of an object's centre from a line between two parts of the image, as a share of
 the image's width or height.
 
@@ -474,7 +475,7 @@ def _part(start: float, length: float, side: float, parts: int) -> int | None:
         return None
     for number in range(1, parts):
         line = number / parts  # between two parts
-        if abs(centre - line) < CLEAR:
+        if abs(centre - line) < MIN_CLEARANCE:
             return None
     return int(centre * parts)
 

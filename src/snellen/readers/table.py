@@ -247,6 +247,7 @@ def _answer_pool(chosen: Params, path: Path, columns: TableColumns) -> tuple[str
 
 
 def _repeated_ids(chosen: Params, path: Path, columns: TableColumns) -> frozenset[str]:
+    """Return the ids that several rows of a table have."""
     counts: Counter[str] = Counter()
     for row in read_rows(path, chosen.encoding):
         cell = row.cells.get(columns.id)
@@ -356,6 +357,7 @@ def _distractors(cells: Mapping[str, Any], source: TableSource) -> DistractorSpe
 
 
 def _tags_with_prefix(cells: Mapping[str, Any], prefix: str) -> dict[str, str]:
+    """Return the cells of the columns that begin with a prefix, by the name of the column without it."""
     return {
         column.removeprefix(prefix): str(value)
         for column, value in cells.items()
@@ -364,6 +366,7 @@ def _tags_with_prefix(cells: Mapping[str, Any], prefix: str) -> dict[str, str]:
 
 
 def _relevance(cells: Mapping[str, Any], columns: TableColumns, where: str) -> tuple[float, ...]:
+    """Return the relevance of each option of a row; an empty tuple if it has none. Raises DataError for anything but numbers."""
     try:
         return msgspec.convert(cells.get(columns.relevance, ()), tuple[float, ...])
     except msgspec.ValidationError:

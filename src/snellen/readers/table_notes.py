@@ -51,6 +51,7 @@ class OddRows:
         self._answers: set[str] = set()
 
     def look_at(self, row: SourceRow, draft: Draft, source: TableSource) -> None:
+        """Record what looks like a mistake in a row, and the answers of open questions, of which three are enough."""
         self._total += 1
         for oddity in _oddities(row, draft, source):
             self._rows[oddity].append(row.number)
@@ -144,6 +145,7 @@ class ExpectedParts:
         self._answers = 0
 
     def look_at(self, draft: Draft) -> None:
+        """Count a question, and whether it has an image and an answer."""
         [question] = draft.rounds
         if draft.images:
             self._images += 1
@@ -195,6 +197,7 @@ def unused_columns_note(path: Path, columns: Iterable[str]) -> tuple[str, ...]:
 
 
 def repeated_ids_note(path: Path, source: TableSource) -> tuple[str, ...]:
+    """Return a note on ids that several rows have; an empty tuple if no id is repeated."""
     if not source.repeated_ids:
         return ()
     return (

@@ -38,7 +38,7 @@ from snellen.recognition.folding import whole_number
 from snellen.records import Box
 from snellen.reformulation.answer_equality import fold_answer, opposite_yes_no, same_answer
 
-MOST_NUMBERS = 12
+MAX_NUMBER_OPTIONS = 12
 """Largest number of options that a question about a number can have."""
 Ranking = Callable[[str], list[str]]
 
@@ -174,7 +174,7 @@ def numbers_nearby(number: int, rng: random.Random, least: int = 0) -> list[tupl
     share_below = rng.random()
     smallest = number
     largest = number
-    for count in range(2, MOST_NUMBERS + 1):  # how many numbers there are with the next one
+    for count in range(2, MAX_NUMBER_OPTIONS + 1):  # how many numbers there are with the next one
         is_below = int(share_below * count) > int(share_below * (count - 1))
         if is_below and smallest > least:
             smallest -= 1
@@ -424,6 +424,7 @@ def _pool_answers(source: AnnotatedSource) -> Mapping[tuple[str, str], Pool]:
     """
 
     def keys_with_answers() -> Iterator[tuple[tuple[str, str], str]]:
+        """Yield each answer twice: for the pool of its kind and first two words, and for the pool of its kind."""
         for picture in source.pictures:
             for question in picture.questions:
                 if not question.answers or not has_word(question.answers[0]):

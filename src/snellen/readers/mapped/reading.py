@@ -265,6 +265,7 @@ def _make_empty_test(emptied_text: str, fields: Fields) -> Test:
     (field,) = template.fields
 
     def emptied(record: Record) -> bool:
+        """Return whether a field has no text after its transforms."""
         if any(text.strip() for text in field.texts(record)):
             return False
         if not field.may_be_empty and not field.is_filled(record):

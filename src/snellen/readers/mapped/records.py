@@ -167,6 +167,7 @@ def record_converter(fields: Fields) -> Callable[[Mapping[str, Any], str], Recor
     kind = record_type(fields)
 
     def convert(cells: Mapping[str, Any], where: str) -> Record:
+        """Return the cells of a row as a record, converted to the declared types."""
         try:
             record: Record = msgspec.convert(cells, kind, strict=False)
         except msgspec.ValidationError as error:

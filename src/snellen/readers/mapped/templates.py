@@ -136,6 +136,16 @@ class Template:
     """
 
     def __init__(self, text: str, fields: Fields, *, needed: bool = False) -> None:
+        """Split a template into literal texts and fields in braces: `Is it {colour}?` has one field.
+
+        Args:
+            text: The template.
+            fields: The fields of a record, by name.
+            needed: Whether a record in which a field of the template is empty is an error.
+
+        Raises:
+            DataError: A brace lacks its other one, or a field does not exist.
+        """
         # The pieces are in turns a text and the content of braces.
         pieces = _BRACES.split(text)
         literals = pieces[::2]

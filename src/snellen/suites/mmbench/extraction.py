@@ -124,11 +124,10 @@ def _toolkit(date: ToolkitDate) -> NamedExtractor:
 
 
 def _substrings(labels: Sequence[str]) -> str:
-    return (
-        ""
-        if labels
-        else "finds texts as substrings, so that an option which holds another one is open"
-    )
+    """Return a warning, for options without labels, that a correct reply may go unread; "" for options with labels."""
+    if labels:
+        return ""
+    return "finds texts as substrings, so that an option which holds another one is open"
 
 
 TOOLKIT_2024_01, TOOLKIT_2025_08 = _toolkit("2024-01"), _toolkit("2025-08")

@@ -154,12 +154,10 @@ def reform_eval_first_label(
 
 
 def _single_characters(labels: Sequence[str]) -> str:
-    long = any(len(label) > 1 for label in labels)
-    return (
-        "finds labels of one character alone, and some shown were longer"
-        if long
-        else labels_alone(labels)
-    )
+    """Return a warning if labels were shown of which the rule does not find some, or no labels at all; "" otherwise."""
+    if any(len(label) > 1 for label in labels):
+        return "finds labels of one character alone, and some shown were longer"
+    return labels_alone(labels)
 
 
 FIRST_LABEL = NamedExtractor(

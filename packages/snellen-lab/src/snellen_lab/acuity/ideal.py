@@ -28,7 +28,7 @@ PERFECT_LEVELS = 3
 """Number of consecutive levels without an error after which easier levels are not tried."""
 MAX_EXEMPLARS = 12
 """Largest number of images of a level that are read."""
-FAINT = 0.02
+MIN_NOTICEABLE_CONTRAST = 0.02
 """A pixel is part of a template if its contrast is above this share of the largest contrast."""
 
 
@@ -158,7 +158,7 @@ def _grey_tiles(arrays: Sequence[Any]) -> list[Array]:
 
 
 def _cropped(contrast: Array) -> Array:
-    """Crop an image to the rectangle with all pixels of noticeable contrast (`FAINT`).
+    """Crop an image to the rectangle with all pixels of noticeable contrast (`MIN_NOTICEABLE_CONTRAST`).
 
     Args:
         contrast: Difference of an image from its ground, shape (height, width); 0 where it shows nothing.
@@ -167,7 +167,7 @@ def _cropped(contrast: Array) -> Array:
         The cropped image; shape (0, 0) if no pixel has a contrast.
     """
     size = np.abs(contrast)
-    is_noticeable = size > FAINT * max(float(size.max()), 1e-9)
+    is_noticeable = size > MIN_NOTICEABLE_CONTRAST * max(float(size.max()), 1e-9)
     rows = np.flatnonzero(is_noticeable.any(axis=1))
     columns = np.flatnonzero(is_noticeable.any(axis=0))
     if not len(rows):

@@ -16,11 +16,11 @@ CHECK_EVERY = 12
 """Every twelfth question is at an easier level, to find lapses and curves that do not rise."""
 FOLLOW_EVERY = 4
 """Every fourth question returns to a level with surprisingly few correct replies, if there is one."""
-SURPRISE = 0.1
+MAX_SURPRISING_PROBABILITY = 0.1
 """Correct replies are surprisingly few if the curve gives as few or fewer a probability below this."""
-ESTABLISHED = 1e-4
+ESTABLISHED_PROBABILITY = 1e-4
 """Below this probability, the level is certainly read badly and needs no more questions."""
-SURE = 0.975
+MIN_PROBABILITY_BEYOND_LEVELS = 0.975
 """A test stops if the threshold is beyond its levels with a probability above this."""
 
 
@@ -109,18 +109,27 @@ def _weighted_entropy(joint: Array) -> Array:
 
 
 def _most_surprising_level(posterior: Posterior, level_indexes: Sequence[int]) -> int | None:
-    """Return the level whose number of correct replies is most improbably small, or None if no number is surprising.
+    """Return the level with surprisingly few correct replies, so that more questions show whether it is read badly.
 
-    Levels that are certainly read badly (`ESTABLISHED`) are left out.
+    A level is surprising if the curve gives its number of correct replies, or fewer, a probability below
+    `MAX_SURPRISING_PROBABILITY`. A level with a probability below `ESTABLISHED_PROBABILITY` is certainly read badly, and
+    needs no more questions.
+
+    Args:
+        posterior: The posterior after all replies so far.
+        level_indexes: Indices of the levels to choose from.
+
+    Returns:
+        The index of the level with the smallest probability; None if no level is surprising.
     """
     expected = posterior.mean_correct_probability
-    least_probability = SURPRISE
+    least_probability = MAX_SURPRISING_PROBABILITY
     surprising = None
     for index in level_indexes:
         correct = round(posterior.correct[index])
         total = round(posterior.total[index])
         probability = binomial_cdf(correct, total, expected[index])
-        if ESTABLISHED < probability < least_probability:
+        if ESTABLISHED_PROBABILITY < probability < least_probability:
             least_probability = probability
             surprising = index
     return surprising
@@ -134,7 +143,7 @@ def is_known(posterior: Posterior, width: float) -> bool:
         width: Width of the threshold's interval that is narrow enough, in units of x.
 
     Returns:
-        True if the interval is narrow enough, or if the threshold is beyond the levels with a probability above `SURE`.
+        True if the interval is narrow enough, or if the threshold is beyond the levels with a probability above `MIN_PROBABILITY_BEYOND_LEVELS`.
     """
     if posterior.total.sum() < 2 * MAX_BATCH:
         return False
@@ -143,4 +152,4 @@ def is_known(posterior: Posterior, width: float) -> bool:
         return True
     levels = posterior.grid.levels
     is_beyond = max(posterior.probability_above(levels[-1]), posterior.probability_below(levels[0]))
-    return is_beyond > SURE
+    return is_beyond > MIN_PROBABILITY_BEYOND_LEVELS

@@ -187,6 +187,7 @@ def acuity_test(
     """
 
     def declare(draw: Callable[[Trial], Stimulus]) -> AcuityTest:
+        """Return the test that a function draws."""
         return AcuityTest(
             name=name,
             title=title,

@@ -12,7 +12,7 @@ from snellen_lab.acuity.thresholds import FEW, PlaceShare, total_shares
 
 MAP_SIDE = 320.0  # pixels
 MARGIN = 10
-FAINTEST = 0.04  # opacity of a cell in which nothing was read
+MIN_OPACITY = 0.04  # opacity of a cell in which nothing was read
 OPACITY_RANGE = 0.86
 
 
@@ -52,7 +52,7 @@ def _field_map(shares: Sequence[PlaceShare]) -> ChartDrawing:
             width - 1,
             width - 1,
             "heat",
-            opacity=FAINTEST + OPACITY_RANGE * n_correct / n_replies,
+            opacity=MIN_OPACITY + OPACITY_RANGE * n_correct / n_replies,
             series=0,
             tooltip=f"row {row + 1}, column {column + 1}: {n_correct} of {n_replies} read",
         )

@@ -27,7 +27,7 @@ from snellen_lab.acuity.trials import (
 from snellen_lab.acuity_suite.jpeg_compression import BLOCK, jpeg
 from snellen_lab.acuity_suite.signs import WHICH_LETTER
 
-REACH = 3.5
+BLUR_REACH = 3.5
 """A blur is cut off at this many standard deviations; 0.05% of it is beyond."""
 BLURRED_HEIGHT = 48
 """Height of a blurred letter in pixels."""
@@ -46,7 +46,7 @@ def blur(trial: Trial) -> Stimulus:
     letter, options = trial.letter()
     sharp_letter = rasterise(SLOAN[letter], BLURRED_HEIGHT / UNITS)
     blurred_letter, _ = blurred(sharp_letter, trial.level)
-    side = BLURRED_HEIGHT + 2 * math.ceil(REACH * trial.level)
+    side = BLURRED_HEIGHT + 2 * math.ceil(BLUR_REACH * trial.level)
     canvas.put_mask(blurred_letter, trial.corner(canvas, side))
     return stimulus(canvas, WHICH_LETTER, options, letter)
 
@@ -57,7 +57,7 @@ def blurred(mask: Mask, sigma: float) -> tuple[Mask, int]:
 
     `sigma` is the standard deviation of the blur in pixels.
     """
-    margin = math.ceil(REACH * sigma)
+    margin = math.ceil(BLUR_REACH * sigma)
     weights = [math.exp(-((offset / sigma) ** 2) / 2) for offset in range(-margin, margin + 1)]
     total = sum(weights)
     kernel = [weight / total for weight in weights]

@@ -337,6 +337,7 @@ class _CellMembers:
     """Collects the members of a cell from all parts of a number."""
 
     def __init__(self) -> None:
+        """Start without members; contributions are added one after the other."""
         self.read: list[tuple[float, float]] = []
         """For each member, its share of the number and its count by the reading."""
         self.lowest = math.inf

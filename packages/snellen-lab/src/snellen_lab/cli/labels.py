@@ -69,7 +69,7 @@ from snellen_lab.verification.audited_questions import AuditItem, audited_items,
 KEYS = "123456789abcdefghijklmnoprtv"
 """The key of each position; u, q, s and x have other meanings."""
 RESERVED = "0xsuq"
-WIDE = 120
+MIN_COLUMNS_FOR_INTERVALS = 120
 """Terminal columns from which the table shows values and intervals side by side."""
 HELP = "number or label: that option   0 or x: none   s: skip   u: undo   q: stop"
 
@@ -144,7 +144,9 @@ def agree_command(
 def _show_agreement(rows: Sequence[Agreement], as_json: bool) -> None:
     """Print a row for each extractor and judge: how well its readings agree with those of people."""
     header = ("reader", "n", "agreement", "kappa", "alpha", "case I", "case II")
-    gap = "\n" if console.width < WIDE and not as_json else " "  # an interval stays in one piece
+    gap = (
+        "\n" if console.width < MIN_COLUMNS_FOR_INTERVALS and not as_json else " "
+    )  # an interval stays in one piece
     table = []
     for row in rows:
         statistics = []

@@ -23,7 +23,7 @@ from snellen_lab.ratings.sheets import RatingKey, read_key, write_questionnaire
 from snellen_lab.ratings.summary import RatingSummary, shown_titles, summarise_ratings
 
 FOLDER = click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
-WIDE = 150
+MIN_COLUMNS_FOR_INTERVALS = 150
 """Terminal columns from which the table shows means and intervals side by side."""
 
 
@@ -169,7 +169,9 @@ def table(
 def _show_models(key: RatingKey, summary: RatingSummary, standardised: bool, as_json: bool) -> None:
     """Print the mean rating of each model by dimension."""
     titles = shown_titles(key)
-    gap = "\n" if console.width < WIDE and not as_json else " "  # an interval stays in one piece
+    gap = (
+        "\n" if console.width < MIN_COLUMNS_FOR_INTERVALS and not as_json else " "
+    )  # an interval stays in one piece
     rows = []
     for model in summary.models:
         means = model.standardised if standardised else model.means

@@ -26,7 +26,7 @@ from snellen_lab.studies.declaration import NOT_FIXED
 from snellen_lab.studies.results import run_study
 from snellen_lab.studies.series import flat_study_row
 
-MOST_ROWS = 30
+MAX_SHOWN_ROWS = 30
 """Rows of a table that is printed; longer ones are in the files."""
 
 
@@ -100,7 +100,7 @@ def _show_study(outcome: StudyOutcome) -> None:
     """Print the tables and notes of a study; long tables are only named."""
     for part in outcome.parts.values():
         for table in part.tables:
-            if len(table.rows) > MOST_ROWS:
+            if len(table.rows) > MAX_SHOWN_ROWS:
                 console.print(
                     f"{table.title}: {len(table.rows)} rows, in the files\n", highlight=False
                 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from snellen.plugin_api import LintMaterial, entries
 from snellen_lab.linting.material import Finding, first_examples, samples_finding
 
-TINY = 32
+MIN_IMAGE_SIDE = 32
 """Side in pixels below which an image is tiny."""
 
 
@@ -24,10 +24,14 @@ def picture_quality(material: LintMaterial) -> Iterator[Finding]:
     if not images:
         return
 
-    tiny = [digest for digest, image in images.items() if min(image.width, image.height) < TINY]
+    tiny = [
+        digest
+        for digest, image in images.items()
+        if min(image.width, image.height) < MIN_IMAGE_SIDE
+    ]
     if tiny:
         examples = first_examples(material.first_sample[digest] for digest in tiny)
-        message = f"have a side of less than {TINY} pixels"
+        message = f"have a side of less than {MIN_IMAGE_SIDE} pixels"
         yield Finding("tiny-images", "warning", message, len(tiny), len(images), examples)
 
     shared = [digest for digest, uses in material.uses.most_common() if uses > 1]

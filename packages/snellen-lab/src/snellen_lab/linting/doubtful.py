@@ -20,7 +20,7 @@ from snellen.plugin_api import (
     question_values,
     run_labels,
 )
-from snellen_lab.linting.material import UNLIKELY, Finding, Severity, first_examples
+from snellen_lab.linting.material import SIGNIFICANCE_LEVEL, Finding, Severity, first_examples
 
 SOLVED_BLIND = "solved-blind"
 MISSED_BY_ALL = "missed-by-all"
@@ -203,7 +203,7 @@ def _finding(
         expected: Number of such questions that is expected by chance.
         p: Probability of so many or more by chance.
     """
-    is_more_than_chance = len(questions) > expected and p < UNLIKELY
+    is_more_than_chance = len(questions) > expected and p < SIGNIFICANCE_LEVEL
     severity: Severity = "warning" if is_more_than_chance else "note"
     examples = []
     for question in questions:

@@ -13,7 +13,7 @@ from snellen.plugin_api import (
     fold_text,
 )
 from snellen_lab.linting.material import (
-    UNLIKELY,
+    SIGNIFICANCE_LEVEL,
     Finding,
     Severity,
     estimate_text,
@@ -24,7 +24,7 @@ from snellen_lab.linting.uniformity import uniformity_p_value
 
 MAX_LISTED_CELLS = 8
 MAX_LISTED_TEXTS = 5
-SKEWED = 1.5
+SKEWED_RATIO = 1.5
 """Ratio to chance from which the most frequent position or label is a serious finding."""
 CONSTANT_REPLY_LIMIT = 0.25
 """Accuracy of a constant reply above which it is a warning."""
@@ -75,9 +75,9 @@ def _evenness(
     favourite, n_favourite = counts.most_common(1)[0]
 
     severity: Severity
-    if p >= UNLIKELY:
+    if p >= SIGNIFICANCE_LEVEL:
         severity = "note"
-    elif n_favourite >= SKEWED * len(right) / n_cells:
+    elif n_favourite >= SKEWED_RATIO * len(right) / n_cells:
         severity = "serious"
     else:
         severity = "warning"
@@ -202,7 +202,7 @@ def always_or_never_right(material: LintMaterial) -> Iterator[Finding]:
             record.log_p_never_right += math.log1p(-question.chance)
 
     # Bonferroni: among many texts, some are always right by chance.
-    bound = math.log(UNLIKELY / max(1, len(records)))
+    bound = math.log(SIGNIFICANCE_LEVEL / max(1, len(records)))
     always_right = set()
     never_right = set()
     for text, record in records.items():

@@ -13,7 +13,7 @@ from snellen.plugin_api import Estimate, LintQuestion, estimate_mean
 Severity = Literal["serious", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("serious", "warning", "note")
 MAX_EXAMPLES = 5
-UNLIKELY = 0.001
+SIGNIFICANCE_LEVEL = 0.001
 """p-value below which a check reports a deviation from chance."""
 SERIOUS_MARGIN = 0.1
 """A blind rule is a serious finding if its whole interval is at least this far above chance."""

@@ -16,7 +16,7 @@ from snellen.plugin_api import (
 )
 from snellen_lab.linting.material import (
     SERIOUS_MARGIN,
-    UNLIKELY,
+    SIGNIFICANCE_LEVEL,
     Finding,
     Severity,
     estimate_text,
@@ -29,7 +29,7 @@ MAX_QUESTIONS = 20_000
 """Maximum number of questions for the blind reader: those whose identifiers have the lowest hashes."""
 MIN_QUESTIONS = 20
 """Number of questions below which a check has no finding."""
-COMMON = 0.05
+COMMON_SHARE = 0.05
 """Share of questions below which a feature that gives the answer away is not serious."""
 
 
@@ -100,7 +100,7 @@ def _odd_one_finding(
         values.append(float(index in question.gold))
         groups.append(question.group)
     p = hits_p_value(sum(values), chances)
-    if p >= UNLIKELY:
+    if p >= SIGNIFICANCE_LEVEL:
         return None
 
     estimate = estimate_mean(values, groups)
@@ -108,7 +108,7 @@ def _odd_one_finding(
     low = estimate.low or 0.0
     high = 1.0 if estimate.high is None else estimate.high
     is_far = low >= chance + SERIOUS_MARGIN or high <= chance - SERIOUS_MARGIN
-    is_common = len(odd_options) >= COMMON * total
+    is_common = len(odd_options) >= COMMON_SHARE * total
     severity: Severity = "serious" if is_far and is_common else "warning"
     return Finding(
         check,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from snellen.plugin_api import LintMaterial, LintQuestion, fold_text
-from snellen_lab.linting.material import UNLIKELY, Finding, first_examples
+from snellen_lab.linting.material import SIGNIFICANCE_LEVEL, Finding, first_examples
 
 MAX_LISTED_VALUES = 5
 
@@ -21,7 +21,7 @@ class _TaggedQuestion(NamedTuple):
     answers: frozenset[str]
 
 
-def telling_tags(material: LintMaterial, unlikely: float = UNLIKELY) -> Iterator[Finding]:
+def telling_tags(material: LintMaterial, unlikely: float = SIGNIFICANCE_LEVEL) -> Iterator[Finding]:
     """Find tags whose value is the answer, or goes with one answer too often for chance."""
     tagged_by_name: dict[str, list[_TaggedQuestion]] = defaultdict(list)
     for question in material.questions:

@@ -17,14 +17,14 @@ from snellen.plugin_api import (
     fold_text,
 )
 from snellen_lab.linting.material import (
-    UNLIKELY,
+    SIGNIFICANCE_LEVEL,
     Finding,
     Severity,
     estimate_text,
     first_examples,
     severity_above_chance,
 )
-from snellen_lab.linting.surface import COMMON, MIN_QUESTIONS
+from snellen_lab.linting.surface import COMMON_SHARE, MIN_QUESTIONS
 
 MAX_ANSWERS = 20
 """Number of different answers above which the words of a question are its subject."""
@@ -60,7 +60,7 @@ def telling_words(material: LintMaterial) -> Iterator[Finding]:
     # Bonferroni: among many words, some go with one answer by chance.
     max_log_p = 0.0
     if questions_with_word:
-        max_log_p = math.log(UNLIKELY / len(questions_with_word))
+        max_log_p = math.log(SIGNIFICANCE_LEVEL / len(questions_with_word))
     telling: dict[str, list[_WordedQuestion]] = {}
     for word, group in questions_with_word.items():
         answers = {worded.answer for worded in group}
@@ -90,7 +90,7 @@ def telling_words(material: LintMaterial) -> Iterator[Finding]:
         f"have a word that goes with one answer wherever it stands ({len(telling):,} words): "
         f"{', '.join(listed)}"
     )
-    severity: Severity = "serious" if len(question_ids) >= COMMON * total else "warning"
+    severity: Severity = "serious" if len(question_ids) >= COMMON_SHARE * total else "warning"
     examples = first_examples(list(question_ids))
     yield Finding("telling-words", severity, message, len(question_ids), total, examples)
 

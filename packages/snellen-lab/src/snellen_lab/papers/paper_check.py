@@ -169,6 +169,12 @@ class _Checker:
     """Computes values from the cells of a paper and, if given, those of one more model."""
 
     def __init__(self, paper: Paper, more_cells: Sequence[PrintedValue] = ()) -> None:
+        """Collect the printed values by table and column.
+
+        Args:
+            paper: The paper.
+            more_cells: Further values, such as those of a run.
+        """
         self.paper = paper
         self._cells_by_column: dict[tuple[str, str], list[PrintedValue]] = defaultdict(list)
         for table in paper.tables:

@@ -165,6 +165,7 @@ class _Ratings:
     """The ratings of a study, as numbers by dimension, rater and item."""
 
     def __init__(self, key: RatingKey, sheets: Sequence[RaterSheet]) -> None:
+        """Collect the ratings of each dimension, as values of which a high one is good, and as z-scores."""
         self._items = [item for item in key.items if not item.is_check]
         self._raters = [sheet.rater for sheet in sheets]
         self.oriented: dict[str, Ratings] = {}

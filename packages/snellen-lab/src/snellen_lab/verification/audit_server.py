@@ -27,6 +27,7 @@ class AuditServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, form: AuditForm, labels: Path, port: int = 0) -> None:
+        """Listen on this machine only. Port 0 is any free port. Only an address with the secret is answered."""
         super().__init__(("127.0.0.1", port), _Handler)
         self.secret = f"/{secrets.token_urlsafe(12)}"
         self.labels = labels

@@ -136,7 +136,7 @@ def _oracle(benchmark: Benchmark) -> list[Baseline]:
 
 
 SET_APART = "set_apart.jsonl.gz"
-MOST_VALUES = 12
+MAX_SHOWN_VALUES = 12
 """Number of values of a tag, or of answers, that a table lists."""
 
 
@@ -296,10 +296,10 @@ def _frequencies(title: str, column: str, counts: Counter[str]) -> Table:
     """
     rows: list[tuple[Cell, ...]] = []
     n_listed = 0
-    for text, count in counts.most_common(MOST_VALUES):
+    for text, count in counts.most_common(MAX_SHOWN_VALUES):
         rows.append((text, count))
         n_listed += count
-    n_others = len(counts) - MOST_VALUES
+    n_others = len(counts) - MAX_SHOWN_VALUES
     if n_others > 0:
         rows.append((f"{n_others:,} others", counts.total() - n_listed))
     return Table(title, (column, "questions"), tuple(rows))

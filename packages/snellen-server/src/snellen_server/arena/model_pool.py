@@ -35,7 +35,7 @@ from snellen_server.hosting.contributions import PictureStore
 from snellen_server.hosting.database import BusyError
 from snellen_server.hosting.monitoring import LOGGER
 
-FAILURES = 3
+FAILURES_BEFORE_PAUSE = 3
 """Failures in a row after which a model is left out of battles, until it replies to a trial."""
 TRIAL_SECONDS = 30.0
 """The pause between two trials of a model."""
@@ -120,7 +120,11 @@ class ServedModel:
     @property
     def replies(self) -> bool:
         """Return whether the model is open, not retired, and has not failed several times in a row."""
-        return self.state == "ready" and not self.settings.retired and self._failures < FAILURES
+        return (
+            self.state == "ready"
+            and not self.settings.retired
+            and self._failures < FAILURES_BEFORE_PAUSE
+        )
 
     @property
     def has_room(self) -> bool:
@@ -156,13 +160,13 @@ class ServedModel:
 
     def _leave_out(self) -> None:
         """Exclude the model from battles until it answers a trial question."""
-        self._failures = FAILURES
+        self._failures = FAILURES_BEFORE_PAUSE
         if self._trials is None:
             self._trials = asyncio.create_task(self._try_again())
 
     async def _try_again(self) -> None:
         """After too many failures, ask a trial question at intervals until the model answers it."""
-        while self._failures >= FAILURES:
+        while self._failures >= FAILURES_BEFORE_PAUSE:
             await asyncio.sleep(TRIAL_SECONDS)
             if await self._passes_trial():
                 self._failures = 0
@@ -231,7 +235,7 @@ class ServedModel:
                 extra={"facts": {"model": self.name, "error": response.error.kind}},
             )
             self._failures += 1
-            if self._failures >= FAILURES:
+            if self._failures >= FAILURES_BEFORE_PAUSE:
                 self._leave_out()
         seconds = time.monotonic() - started_at - waited
         return replace(response, seconds=seconds), waited

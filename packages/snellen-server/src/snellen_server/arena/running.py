@@ -188,7 +188,7 @@ class PlacedHoneypot:
 UNAVAILABLE = "a model is not available right now; try again in a moment"
 RECITED_WORDS_A_SECOND = 40.0
 """Speed at which the known replies of a honeypot are streamed."""
-LONGEST_RECITAL = 6.0
+MAX_RECITAL_SECONDS = 6.0
 """Longest time for such a reply, in seconds."""
 
 
@@ -326,7 +326,7 @@ class Arena:
             if reply:
                 words_by_side[side] = re.findall(r"\S+\s*", reply.text) or [reply.text]
         longest = max(len(words) for words in words_by_side.values())
-        pause = min(1 / RECITED_WORDS_A_SECOND, LONGEST_RECITAL / longest)
+        pause = min(1 / RECITED_WORDS_A_SECOND, MAX_RECITAL_SECONDS / longest)
         async with self._settling(name, progress):
             for count in range(1, longest + 1):
                 await asyncio.sleep(pause * self._random.uniform(0.5, 1.5))
@@ -359,6 +359,7 @@ class Arena:
         signer, patterns = self.services.signer, self.leak_patterns
 
         def facts_of(battle: Row[Any]) -> VoteFacts:
+            """Return further facts about a vote on a battle: its language, the style of the replies, and whether a model revealed itself."""
             turns = turns_of(battle)
             detail: dict[str, Any] = {
                 "language": language_of(turns[0].prompt) if turns else "",

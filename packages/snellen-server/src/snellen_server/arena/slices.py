@@ -29,9 +29,9 @@ from snellen_server.arena_ratings.style import has_style
 from snellen_server.arena_ratings.votes import RatingSettings
 
 SliceKind = Literal["style", "category", "language"]
-LEAST_VOTES = 50
+MIN_VOTES = 50
 """Counted votes that a part needs before it is rated."""
-MOST_SLICES = 12
+MAX_SLICES = 12
 """Categories, and languages, that are rated at most: those with the most votes."""
 
 
@@ -64,7 +64,7 @@ def category_of(question: str, categories: Sequence[QuestionCategory]) -> str:
 def rated_slices(battles: Sequence[Battle], settings: RatingSettings) -> tuple[RatingSlice, ...]:
     """Rate the votes at equal style, then the votes of each category and of each language.
 
-    Only the `MOST_SLICES` largest categories and languages with at least `LEAST_VOTES` votes are rated. Slices that
+    Only the `MAX_SLICES` largest categories and languages with at least `MIN_VOTES` votes are rated. Slices that
     cannot be rated are left out.
     """
     with_sandwich = replace(settings, interval="sandwich")
@@ -76,14 +76,14 @@ def rated_slices(battles: Sequence[Battle], settings: RatingSettings) -> tuple[R
     slices.append(_rated_slice("style", "equal style", log_with_style, at_equal_style))
 
     categories = Counter(battle.category for battle in battles if battle.category)
-    for category, count in categories.most_common(MOST_SLICES):
-        if count >= LEAST_VOTES:
+    for category, count in categories.most_common(MAX_SLICES):
+        if count >= MIN_VOTES:
             of_category = replace(with_sandwich, category=category)
             slices.append(_rated_slice("category", category, log, of_category))
 
     languages = Counter(battle.language for battle in battles if battle.language)
-    for code, count in languages.most_common(MOST_SLICES):
-        if count >= LEAST_VOTES:
+    for code, count in languages.most_common(MAX_SLICES):
+        if count >= MIN_VOTES:
             of_language = replace(with_sandwich, language=code)
             slices.append(_rated_slice("language", NAMES.get(code, code), log, of_language))
     return tuple(rated for rated in slices if rated is not None)
@@ -94,7 +94,7 @@ def _rated_slice(
 ) -> RatingSlice | None:
     """Rate a part of the votes; None if it has too few votes or no models that can be ranked."""
     try:
-        if counted_votes(log, settings).count < LEAST_VOTES:
+        if counted_votes(log, settings).count < MIN_VOTES:
             return None
         rating = rate_votes(log, settings)
     except DataError:  # no vote is left, or no two models can be compared

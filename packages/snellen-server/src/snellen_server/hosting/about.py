@@ -132,7 +132,7 @@ async def asset(feature: str, name: str, services: ServicesDep) -> Response:
 
 CHECK_SECONDS = 5
 """A part that takes longer to say whether it is well is not."""
-LEAST_FREE = 64 * 1024 * 1024
+MIN_FREE_BYTES = 64 * 1024 * 1024
 """Bytes of the disk of the server's folder that must be free."""
 
 
@@ -163,7 +163,7 @@ async def _folder_fault(services: Services) -> str | None:
     return await asyncio.to_thread(folder_fault, services.configuration.folder)
 
 
-def folder_fault(folder: Path, least_free: int = LEAST_FREE) -> str | None:
+def folder_fault(folder: Path, least_free: int = MIN_FREE_BYTES) -> str | None:
     """Return why a server cannot store files in its folder, without the path; None if it can."""
     try:
         with TemporaryFile(dir=folder) as file:

@@ -55,7 +55,7 @@ def note(connection: Connection, actor: str, action: str, subject: str = "", **d
 
 INVITATION_HOURS = 48
 NO_INVITATION = "this link has been used or has expired; ask for a new one"
-MOST_KEYS = 20
+MAX_KEYS = 20
 LOOK_ALIKE = {"LATIN", "GREEK", "CYRILLIC"}
 _NAME = re.compile(r"[\w][\w .-]{1,62}[\w]")
 
@@ -331,10 +331,10 @@ def create_key(
     """Create an API key, and return its secret token with the description that is stored.
 
     Only a digest of the token is stored, so this is the only time that it can be shown. Raises
-    DataError if the account has `MOST_KEYS` keys already.
+    DataError if the account has `MAX_KEYS` keys already.
     """
-    if len(list_keys(connection, of)) >= MOST_KEYS:
-        raise DataError(f"an account has at most {MOST_KEYS} keys; delete one first")
+    if len(list_keys(connection, of)) >= MAX_KEYS:
+        raise DataError(f"an account has at most {MAX_KEYS} keys; delete one first")
     token, now = KEY_PREFIX + new_token(), utc_now()
     new_key = ApiKey(
         new_id(),

@@ -127,6 +127,7 @@ class Bounded:
         is_refused = False
 
         async def receive_and_count() -> Message:
+            """Receive a part of the request, and count its bytes. Raises ClientDisconnect if there are too many."""
             nonlocal received_bytes, is_refused
             message = await receive()
             received_bytes += len(message.get("body", b""))
@@ -136,6 +137,7 @@ class Bounded:
             return message
 
         async def send_unless_refused(message: Message) -> None:
+            """Send a part of the response, unless the request was too large."""
             nonlocal has_begun
             # After a refusal, whatever the application answers to the broken-off request is dropped.
             if not is_refused:
@@ -201,6 +203,7 @@ class Identified:
             return
 
         async def with_cookie(message: Message) -> None:
+            """Send a part of the response. The first HTML page for a new visitor gets the cookie."""
             if message["type"] == "http.response.start" and known_visitor is None:
                 response_headers = MutableHeaders(scope=message)
                 if response_headers.get("content-type", "").startswith("text/html"):

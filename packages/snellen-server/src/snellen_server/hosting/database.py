@@ -344,6 +344,7 @@ def _sqlite_engine(url: str, *, reads: bool) -> Engine:
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _entry: ConnectionPoolEntry) -> None:
+        """Set up a new connection to SQLite. A connection for reading cannot change the database."""
         connection.isolation_level = None
         write_ahead(connection, BUSY_MILLISECONDS / 1000)
         for pragma in (

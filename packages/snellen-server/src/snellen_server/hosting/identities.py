@@ -19,8 +19,8 @@ from snellen_server.hosting.credentials import Signer
 from snellen_server.hosting.services import Services
 
 ID_LENGTH = 24
-MOST_NAMESAKES = 1_000
-LONGEST_NAME = 50
+MAX_NAMESAKES = 1_000
+MAX_NAME_CHARACTERS = 50
 UNNAMED = "person"
 """The name of an account if the identity contains no usable name."""
 
@@ -62,7 +62,7 @@ def make_account(connection: Connection, account_id: str, identity: str) -> Acco
     if found is not None:  # another request was first
         return found
     name = shown_name(identity)
-    for number in range(1, MOST_NAMESAKES):
+    for number in range(1, MAX_NAMESAKES):
         candidate = name if number == 1 else f"{name}-{number}"
         try:
             return create_account(connection, candidate, None, account_id=account_id)
@@ -80,7 +80,7 @@ def shown_name(identity: str) -> str:
     """
     local_part = identity.partition("@")[0]
     name = re.sub(r"[^\w.-]+", "-", local_part).strip(".-_")
-    name = name[:LONGEST_NAME].strip(".-_")
+    name = name[:MAX_NAME_CHARACTERS].strip(".-_")
     if len(name) < 3:
         return UNNAMED
     return name

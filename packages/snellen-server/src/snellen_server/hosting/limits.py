@@ -92,7 +92,7 @@ def _parsed(text: str) -> Address | None:
 
 
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
-MOST_KEPT = 100_000
+MAX_BUCKETS = 100_000
 """Greatest number of buckets in memory. The one that was unused for longest is dropped first."""
 
 
@@ -170,12 +170,21 @@ class Limiter:
             for who, level in levels.items():
                 self._buckets[name, who] = (level - 1, now)
                 self._buckets.move_to_end((name, who))
-            while len(self._buckets) > MOST_KEPT:
+            while len(self._buckets) > MAX_BUCKETS:
                 self._buckets.popitem(last=False)
         return 0.0
 
     def _level(self, key: tuple[str, str], rate: Rate, now: float) -> float:
-        """Return how many requests a caller may send now: a bucket that fills at the rate, up to its count."""
+        """Return how many requests a caller may send now.
+
+        This is a token bucket. It is full at first, each request takes one from it, and it is refilled at the rate, but
+        never with more than `rate.count`.
+
+        Args:
+            key: The name of the limit, and the caller.
+            rate: The number of requests and the seconds in which they may be sent.
+            now: The current time in seconds.
+        """
         full = float(rate.count)
         level, filled_at = self._buckets.get(key, (full, now))
         refill = (now - filled_at) * rate.count / rate.seconds

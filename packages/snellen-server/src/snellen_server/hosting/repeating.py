@@ -20,6 +20,7 @@ async def repeating(
     """
 
     async def repeat() -> None:
+        """Carry out the work every `seconds`, until the task is cancelled."""
         while True:
             await asyncio.sleep(seconds)
             try:

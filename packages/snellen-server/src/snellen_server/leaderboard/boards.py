@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from snellen import DataError, SnellenError
 from snellen.plugin_api import Benchmark, find_benchmarks, has_answers
 from snellen_server.hosting.services import Services
-from snellen_server.leaderboard.releasing import FINEST, questions_needed
+from snellen_server.leaderboard.releasing import SMALLEST_ROUNDING_STEP, questions_needed
 
 NAME = "leaderboard"
 _BOARD_NAME = re.compile("[a-z0-9][a-z0-9._-]{0,63}")
@@ -63,9 +63,9 @@ class Board(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ValueError(f"the board {self.name!r} needs benchmarks")
         if not self.noise_answers > 0:
             raise ValueError(f"the board {self.name!r}: noise_answers is more than 0")
-        if not FINEST < self.widest_noise <= 1:
+        if not SMALLEST_ROUNDING_STEP < self.widest_noise <= 1:
             raise ValueError(
-                f"the board {self.name!r}: widest_noise is more than {FINEST}, and at most 1"
+                f"the board {self.name!r}: widest_noise is more than {SMALLEST_ROUNDING_STEP}, and at most 1"
             )
         if not self.budget > 0:
             raise ValueError(f"the board {self.name!r}: budget is more than 0")

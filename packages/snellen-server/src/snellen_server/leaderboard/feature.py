@@ -247,6 +247,7 @@ async def show_board_samples(board: BoardName, services: ServicesDep) -> list[Bo
     benchmarks = board_benchmarks(_board(services, board))
 
     def read_samples() -> list[BoardSample]:
+        """Return the samples of all benchmarks of the board."""
         samples = []
         for benchmark in benchmarks:
             for sample in benchmark.samples():

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from snellen.plugin_api import wilson
 from snellen_server.leaderboard.scoring_process import ExactNumber, MeasuredNumber
 
-FINEST = 0.001
+SMALLEST_ROUNDING_STEP = 0.001
 """The finest rounding, as a share of a metric's range: 0.1 points of a share in percent."""
 DIGITS = 6
 NOISE_QUANTILE = math.log(20)
@@ -72,7 +72,7 @@ def questions_needed(noise_answers: float, widest: float) -> int:
     """
     # `widening` with a rounding step of half the noise scale, and with the finest step; the larger of the two applies.
     by_noise = (NOISE_QUANTILE + 1 / 4) / widest
-    by_finest_step = NOISE_QUANTILE / (widest - FINEST / 2)
+    by_finest_step = NOISE_QUANTILE / (widest - SMALLEST_ROUNDING_STEP / 2)
     return math.ceil(noise_answers * max(by_noise, by_finest_step) - 1e-9)
 
 
@@ -120,7 +120,7 @@ def _scale(answers: int, noise_answers: float) -> float:
 
 def _step(scale: float) -> float:
     """Return the step to whose multiples a number is rounded, as a share of the metric's range."""
-    return max(FINEST, scale / 2)
+    return max(SMALLEST_ROUNDING_STEP, scale / 2)
 
 
 def laplace(uniform: float, scale: float) -> float:

@@ -560,6 +560,7 @@ def _noise_source(services: Services, board: Board, content: str) -> Callable[[f
     """
 
     def draw_for(noise: float) -> Draw:
+        """Return the source of random numbers for noise of this size."""
         # The same draw with two sizes of noise would reveal the exact result. So each board and size has its own draws.
         source = f"{board.name}\0{noise}\0{content}"
 

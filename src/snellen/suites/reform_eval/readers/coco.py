@@ -264,6 +264,7 @@ class _Pairs:
     def __init__(
         self, objects: CocoObjects, captions: dict[int, list[tuple[str, CocoCaption]]]
     ) -> None:
+        """Prepare the captions of all images, and what they and their images show."""
         self._categories_of = category_finder(objects.names(), coco_words())
         self.pictures = objects.images
         self.own: dict[int, list[str]] = {}
@@ -354,6 +355,7 @@ def _pair_draft(
     question: QuestionDraft,
     answer_tags: dict[str, str],
 ) -> Draft:
+    """Return the draft of a question about a caption and its image. A sample of the questions is balanced by the answer."""
     return Draft(
         id=str(caption.id),
         rounds=(question,),
@@ -616,6 +618,7 @@ class _Pools:
     """The referring expressions of each category, from which wrong options for objects of other categories are drawn."""
 
     def __init__(self, objects: CocoObjects, refs: list[ReferredObject]) -> None:
+        """Collect the distinct expressions that refer to objects of each category."""
         self._objects = objects
         self._expressions: dict[int, dict[str, str]] = {}
         for ref in refs:

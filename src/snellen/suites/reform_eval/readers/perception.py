@@ -282,6 +282,7 @@ def _compatible_sentences(relation: str, sentences: dict[str, str]) -> tuple[str
 
 
 def _vsr_draft(pair: VsrPair, question: QuestionDraft, picture: Path, where: str) -> Draft:
+    """Return the draft of a question about a caption. A sample of the questions is balanced by the relation."""
     return Draft(
         id=f"{pair.image}:{pair.caption}",
         rounds=(question,),
@@ -643,6 +644,7 @@ def _flaw_question(votes: Counter[str], top: str) -> QuestionDraft:
 def _vizwiz_draft(
     item: QualityRecord, where: str, pictures: Path, question: QuestionDraft
 ) -> Draft:
+    """Return the draft of a question about the quality of an image. A sample of the questions is balanced by the answer."""
     return Draft(
         id=item.image,
         rounds=(question,),

@@ -142,6 +142,7 @@ def _open_page_scans(folder: Path | None) -> TokenLookup:
     scans = locate_file(folder, "val/ocr_results", "ocr_results", "spdocvqa_ocr")
 
     def words(page: str) -> frozenset[str]:
+        """Return the words on a page."""
         scan = read_json(scans / f"{page}.json", _Scan)
         lines: list[str] = []
         for part in scan.recognition:
