@@ -60,7 +60,7 @@ def read_sheet(
 
     Args:
         path: The file.
-        largest: Maximum uncompressed size in bytes; by default `MAX_UNPACKED_BYTES`.
+        largest: Maximum uncompressed size in bytes; by default 512 MiB.
         number: Number of the sheet, from 0.
         as_shown: Read formulas and dates as a spreadsheet program shows them.
 
