@@ -175,13 +175,13 @@ def json_lines(path: Path, form: type[RecordT]) -> Iterator[tuple[str, RecordT]]
     decode = msgspec.json.Decoder(form).decode
     with open_text(path) as file:
         for number, line in enumerate(file, 1):
-            if line.strip():
-                try:
-                    yield f"{path}:{number}", decode(line)
-                except JSON_FAULTS as error:
-                    raise DataError(
-                        f"{path}:{number}: {format_json_error(error, form, line)}"
-                    ) from None
+            if not line.strip():
+                continue
+            where = f"{path}:{number}"
+            try:
+                yield where, decode(line)
+            except JSON_FAULTS as error:
+                raise DataError(f"{where}: {format_json_error(error, form, line)}") from None
 
 
 def kept_lines(path: Path, form: type[RecordT], what: str) -> list[RecordT]:
@@ -197,10 +197,10 @@ def kept_lines(path: Path, form: type[RecordT], what: str) -> list[RecordT]:
         >>> [row.id for row in kept_lines(Path("rows.jsonl"), Row, "a row")]
         ['q1']
     """
+    if not path.exists():
+        return []
     records = []
-    for number, line in enumerate(
-        read_file(path, TABLE_BYTES).splitlines() if path.exists() else (), 1
-    ):
+    for number, line in enumerate(read_file(path, TABLE_BYTES).splitlines(), 1):
         try:
             records.append(msgspec.json.decode(line, type=form))
         except JSON_FAULTS as error:

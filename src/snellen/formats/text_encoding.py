@@ -83,10 +83,12 @@ def _is_chinese(content: bytes) -> bool:
 
 
 def _is_ideograph(character: str) -> bool:
+    """Return whether a character is a common Chinese character (CJK Unified Ideographs)."""
     return "\u4e00" <= character <= "\u9fff"
 
 
 def _is_utf8(content: bytes) -> bool:
+    """Return whether bytes are valid UTF-8."""
     try:
         content.decode()
         return True

@@ -130,6 +130,7 @@ def sheet_images(path: Path, number: int = 0) -> dict[tuple[int, int], list[Lazy
 
 
 def _read_member(path: Path, name: str) -> bytes:
+    """Return the content of a file in a workbook."""
     with _open_pack(path) as pack:
         return pack.read(name)
 

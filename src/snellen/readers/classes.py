@@ -373,9 +373,8 @@ def cifar_images(folder: Path | None) -> Iterator[LabelledImage]:
     path = locate_file(
         folder, "cifar-10-batches-py/test_batch", "cifar-10-batches-bin/test_batch.bin"
     )
-    records, names = (
-        _read_binary_batch(path) if path.suffix == ".bin" else _read_pickled_batch(path)
-    )
+    read_batch = _read_binary_batch if path.suffix == ".bin" else _read_pickled_batch
+    records, names = read_batch(path)
     classes = cifar_label_classes(names)
     for number, (label, planes) in enumerate(records):
         where = f"{path}: image {number}"

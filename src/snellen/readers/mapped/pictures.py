@@ -138,7 +138,7 @@ def _make_whole_image_finder(
     if columns:
         return _make_column_finder([ImageColumn(name) for name in columns], picture)
     name = Template(picture.file, fields, needed=True)
-    find_file = _Files(name, _image_folders(picture.folders, path, folder))
+    find_file = _ImageFilesInFolder(name, _image_folders(picture.folders, path, folder))
     return lambda record, where: (find_file(record, where),)
 
 
@@ -223,13 +223,19 @@ def _image_folders(folders: Sequence[str], path: Path, folder: Path | None) -> l
     return existing or [locate_file(folder, *folders)]
 
 
-class _Files:
+class _ImageFilesInFolder:
     """Image files in one of several folders.
 
     The folder that contains the first image is used for all of them.
     """
 
     def __init__(self, template: Template, bases: list[Path]) -> None:
+        """Look for images in these folders.
+
+        Args:
+            template: Makes the name of an image from a record.
+            bases: The folders that may contain the images.
+        """
         self._template = template
         self._folders = bases
         self._base = bases[0] if len(bases) == 1 else None

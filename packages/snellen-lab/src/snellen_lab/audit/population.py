@@ -291,7 +291,7 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
         values: dict[Question, float] = {}
         for score in _scores(self.scored, self.protocol, CIRCULAR):
             if score.value is not None:
-                values[score.sample_id, score.turn] = score.value or 0.0
+                values[score.sample_id, score.turn] = score.value
 
         cells: dict[Question, Hashable] = {}
         labelled: dict[Question, LabelledQuestion] = {}

@@ -312,7 +312,7 @@ def begin_turn(
     check_further(battle, max_turns)
     turns = [*battle.turns, to_builtins(BattleTurn(prompt))]
     changes = {"turns": turns, "turn_count": len(turns), "state": "created", "token_digest": None}
-    if not _change(connection, name, battle.turn_count, "answered", changes):
+    if not _update_unless_changed(connection, name, battle.turn_count, "answered", changes):
         raise ConflictError(_not_answered(battle.state))
     return find_battle(connection, caller, name)
 
@@ -335,14 +335,14 @@ def finish_turn(
         "state": "answered",
         "token_digest": token_digest(token),
     }
-    is_recorded = _change(connection, name, len(turns), "created", changes)
+    is_recorded = _update_unless_changed(connection, name, len(turns), "created", changes)
     return token if is_recorded else None
 
 
 def void_battle(connection: Connection, name: str, turns: Sequence[BattleTurn], fault: str) -> None:
     """End a battle in which a model failed; the other model's reply remains recorded."""
     changes = {"turns": to_builtins(turns), **_voided(fault)}
-    _change(connection, name, len(turns), "created", changes)
+    _update_unless_changed(connection, name, len(turns), "created", changes)
 
 
 def void_abandoned(connection: Connection, before: datetime) -> int:
@@ -455,7 +455,7 @@ def waiting_since(seconds: float) -> datetime:
     return utc_now() - timedelta(seconds=seconds)
 
 
-def _change(
+def _update_unless_changed(
     connection: Connection, name: str, turns: int, state: BattleState, changes: dict[str, Any]
 ) -> bool:
     """Change a battle, unless another request has changed its state or added a question meanwhile.

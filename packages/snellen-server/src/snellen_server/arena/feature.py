@@ -150,17 +150,17 @@ async def judge_battles(services: Services) -> None:
     judge, model = arena.settings.judge, arena.pool.judge
     if judge is None or model is None or not model.is_available:
         return
-    for battle, images in await services.database.read(_unjudged, judge):
+    for battle, images in await services.database.read(_battles_to_judge, judge):
         if services.stopping.is_set() or not model.is_available:
             return
         try:
             await arena.spending.spend_on_judge()
-            await _judge(services, model, battle, images)
+            await _judge_battle(services, model, battle, images)
         except BusyError:
             return
 
 
-async def _judge(
+async def _judge_battle(
     services: Services, model: ServedModel, battle: Row[Any], images: Sequence[ImageRef]
 ) -> None:
     """Ask the judge model about a battle twice, with the sides exchanged, and store its vote.
@@ -169,8 +169,10 @@ async def _judge(
     model fails, nothing is stored and the battle is judged another time.
     """
     turns = turns_of(battle)
-    first_reply = await _ask(services, model, _talk(turns), images)
-    second_reply = await _ask(services, model, _talk(_mirrored(turns)), images)
+    first_reply = await _ask_judge(services, model, _conversation_as_text(turns), images)
+    second_reply = await _ask_judge(
+        services, model, _conversation_as_text(_mirrored(turns)), images
+    )
     if first_reply is None or second_reply is None:
         return
     first = verdict_in(first_reply)
@@ -180,7 +182,7 @@ async def _judge(
     # The judge's replies are not stored. They quote what people asked, and people may have that erased.
     detail = {"verdicts": [first, second], "version": model.version}
     try:
-        await services.database.write(_record, model.name, battle.id, outcome, detail)
+        await services.database.write(_store_judge_vote, model.name, battle.id, outcome, detail)
     except IntegrityError:
         LOGGER.info("judged already", extra={"facts": {"judge": model.name}})
 
@@ -206,7 +208,7 @@ def combined(first: Outcome | None, second: Outcome | None) -> Outcome | None:
     return first if first == second else "tie"
 
 
-async def _ask(
+async def _ask_judge(
     services: Services, model: ServedModel, conversation_text: str, images: Sequence[ImageRef]
 ) -> str | None:
     """Ask the judge model which of two replies is better.
@@ -231,7 +233,7 @@ async def _ask(
     return response.text or ""
 
 
-def _talk(turns: Sequence[BattleTurn]) -> str:
+def _conversation_as_text(turns: Sequence[BattleTurn]) -> str:
     """Write a battle's questions and the replies of both sides (called A and B) as text for the judge."""
     parts = []
     for turn in turns:
@@ -245,7 +247,7 @@ def _mirrored(turns: Sequence[BattleTurn]) -> list[BattleTurn]:
     return [replace(turn, left=turn.right, right=turn.left) for turn in turns]
 
 
-def _unjudged(
+def _battles_to_judge(
     connection: Connection, judge: JudgeSettings
 ) -> list[tuple[Row[Any], list[ImageRef]]]:
     """Return the oldest battles, at most `judge.battles`, that this judge can vote on, each with its images.
@@ -280,7 +282,7 @@ def _unjudged(
     return unjudged
 
 
-def _record(
+def _store_judge_vote(
     connection: Connection, judge: str, battle: str, outcome: Outcome | None, detail: dict[str, Any]
 ) -> None:
     """Store a judge's vote on a battle; `outcome` is None if its verdict could not be read."""

@@ -277,11 +277,13 @@ class ServedModel:
             loop.call_soon_threadsafe(listener, text)
 
         return await loop.run_in_executor(
-            self._local.executor, _write, model, request, images, tell
+            self._local.executor, _run_local_model, model, request, images, tell
         )
 
 
-def _write(model: Model, request: Request, images: Images, listener: ReplyListener) -> Response:
+def _run_local_model(
+    model: Model, request: Request, images: Images, listener: ReplyListener
+) -> Response:
     """Run a local model on one request. This must run in the thread of `LocalThread`."""
     if isinstance(model, StreamingModel):
         return model.generate_streaming(request, images, listener)

@@ -193,11 +193,11 @@ async def begin_battle(
         if placed is not None:
             honeypot = arena.honeypot_battle("anonymous", placed)
             battle = replace(honeypot, turn=BattleTurn(body.question))
-            name, abandoned = await services.database.write(_begin, caller, battle)
+            name, abandoned = await services.database.write(_store_new_battle, caller, battle)
             progress = arena.recite(name, honeypot.turn)
         else:
             with arena.reserve(new.left.name, new.right.name) as sides:
-                name, abandoned = await services.database.write(_begin, caller, new)
+                name, abandoned = await services.database.write(_store_new_battle, caller, new)
             progress = arena.answer(name, sides, [new.turn], images)
     _count_abandoned(services, abandoned)
     return _stream(name, progress)
@@ -282,7 +282,7 @@ async def begin_recorded(services: ServicesDep, caller: BrowserDep) -> ShownBatt
         new = await _recorded_battle(services, arena)
 
     def record_answered(connection: Connection) -> tuple[Row[Any], int]:
-        name, abandoned = _begin(connection, caller, new)
+        name, abandoned = _store_new_battle(connection, caller, new)
         finish_turn(connection, services.signer, name, [new.turn])
         return find_battle(connection, caller, name), abandoned
 
@@ -354,7 +354,7 @@ async def _recorded_battle(services: Services, arena: Arena) -> NewBattle:
     )
 
 
-def _begin(connection: Connection, caller: Caller, new: NewBattle) -> tuple[str, int]:
+def _store_new_battle(connection: Connection, caller: Caller, new: NewBattle) -> tuple[str, int]:
     """Store a new battle, and end the caller's open battles of the same kind.
 
     Returns:
@@ -601,7 +601,7 @@ async def ratings_page(
         "frozen": frozen,
         "abandoned": abandoned,
         "parts": PARTS,
-        "matrix": _matrix(standing),
+        "matrix": _records_by_pair(standing),
         "elo": elo_by_model,
         "beside": other_ratings_by_model,
         "trust": trust,
@@ -733,7 +733,7 @@ def measured_prices() -> list[dict[str, str]]:
     return msgspec.json.decode(content, type=list[dict[str, str]])
 
 
-def _matrix(standing: Standing | None) -> dict[str, dict[str, Any]]:
+def _records_by_pair(standing: Standing | None) -> dict[str, dict[str, Any]]:
     """Return the results between each two models: `matrix[model][opponent]` is their record.
 
     The dict is empty if nothing has been rated yet.

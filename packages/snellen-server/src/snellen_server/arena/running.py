@@ -327,7 +327,7 @@ class Arena:
                 words_by_side[side] = re.findall(r"\S+\s*", reply.text) or [reply.text]
         longest = max(len(words) for words in words_by_side.values())
         pause = min(1 / RECITED_WORDS_A_SECOND, MAX_RECITAL_SECONDS / longest)
-        async with self._settling(name, progress):
+        async with self._closing_stream(name, progress):
             for count in range(1, longest + 1):
                 await asyncio.sleep(pause * self._random.uniform(0.5, 1.5))
                 for side, words in words_by_side.items():
@@ -443,7 +443,7 @@ class Arena:
         The models must have been reserved. Their replies are streamed and stored in the background.
         """
         progress = self._under_way[name] = ReplyProgress()
-        self._run(self._settle(name, sides, turns, images, progress))
+        self._run(self._answer_and_close(name, sides, turns, images, progress))
         return progress
 
     def under_way(self, name: str) -> ReplyProgress | None:
@@ -459,7 +459,7 @@ class Arena:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _settle(
+    async def _answer_and_close(
         self,
         name: str,
         sides: Sides,
@@ -476,17 +476,18 @@ class Arena:
             images: The images that the questions are about.
             progress: Receives the text of the replies while they are written.
         """
-        async with self._settling(name, progress):
+        async with self._closing_stream(name, progress):
             requests = [
-                self._side(side, model, turns, images, progress) for side, model in sides.items()
+                self._ask_side(side, model, turns, images, progress)
+                for side, model in sides.items()
             ]
             answers = await asyncio.gather(*requests)
             replies = dict(zip(sides, answers, strict=True))
-            result = await self._record(name, sides, turns, replies)
+            result = await self._store_replies(name, sides, turns, replies)
             progress.end(result)
 
     @asynccontextmanager
-    async def _settling(self, name: str, progress: ReplyProgress) -> AsyncIterator[None]:
+    async def _closing_stream(self, name: str, progress: ReplyProgress) -> AsyncIterator[None]:
         """End the stream of a battle when the `with` block ends, even after an internal error.
 
         After an error the page is told that the battle is void.
@@ -503,7 +504,7 @@ class Arena:
             if self._under_way.get(name) is progress:
                 del self._under_way[name]
 
-    async def _side(
+    async def _ask_side(
         self,
         side: Side,
         model: ServedModel,
@@ -534,7 +535,7 @@ class Arena:
             progress.tell(side, response.text or "")
         return response, waited
 
-    async def _record(
+    async def _store_replies(
         self,
         name: str,
         sides: Sides,

@@ -172,20 +172,20 @@ def read_arena_file(file: Path) -> Mapping[str, Any]:
 
     Raises DataError.
     """
-    content = _decoded(file)
-    _checked(file, content)
+    content = _decode_file(file)
+    _convert_settings(file, content)
     return content
 
 
 def read_settings(file: Path) -> ArenaSettings:
     """Read the settings of an arena from its own file or from that of a whole server. Raises DataError."""
-    content = _decoded(file)
+    content = _decode_file(file)
     if "feature" in content:
         content = content["feature"].get(ARENA, {})
-    return _checked(file, content)
+    return _convert_settings(file, content)
 
 
-def _decoded(file: Path) -> dict[str, Any]:
+def _decode_file(file: Path) -> dict[str, Any]:
     """Decode a TOML file of settings; raises DataError if it cannot be read or is not TOML."""
     try:
         return msgspec.toml.decode(read_text(file), type=dict[str, Any])
@@ -197,7 +197,7 @@ def _decoded(file: Path) -> dict[str, Any]:
         raise _fault(file, error) from None
 
 
-def _checked(file: Path, content: Mapping[str, Any]) -> ArenaSettings:
+def _convert_settings(file: Path, content: Mapping[str, Any]) -> ArenaSettings:
     """Convert decoded settings to their record; raises DataError that names the file and the wrong setting."""
     try:
         return msgspec.convert(content, ArenaSettings)

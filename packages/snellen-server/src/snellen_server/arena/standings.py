@@ -87,7 +87,7 @@ def exported_votes(connection: Connection, *, texts: bool) -> list[Battle]:
         .where(arena_vote.c.outcome.is_not(None))
         .order_by(arena_vote.c.cast, arena_battle.c.id, arena_vote.c.judge)
     )
-    return [_battle(row, texts) for row in connection.execute(query)]
+    return [_battle_of_row(row, texts) for row in connection.execute(query)]
 
 
 def conversations(connection: Connection) -> Iterator[dict[str, Any]]:
@@ -128,7 +128,7 @@ def votes_of_pairs(battles: list[Battle]) -> Mapping[frozenset[str], int]:
     counts = Counter[frozenset[str]]()
     for battle in battles:
         if battle.voter_kind == "person" and battle.anonymous and not battle.honeypot:
-            counts.update(set(_pairs(battle)))
+            counts.update(set(_model_pairs(battle)))
     return counts
 
 
@@ -139,7 +139,7 @@ _VOTE = tuple(
 )
 
 
-def _pairs(battle: Battle) -> Iterator[frozenset[str]]:
+def _model_pairs(battle: Battle) -> Iterator[frozenset[str]]:
     """Yield the two models of a battle as an unordered pair: by name, and by name with version."""
     yield frozenset((battle.left, battle.right))
     left = f"{battle.left}@{battle.left_version}"
@@ -147,7 +147,7 @@ def _pairs(battle: Battle) -> Iterator[frozenset[str]]:
     yield frozenset((left, right))
 
 
-def _battle(row: Row[*tuple[Any, ...]], texts: bool) -> Battle:
+def _battle_of_row(row: Row[*tuple[Any, ...]], texts: bool) -> Battle:
     """Convert a vote's database row to a battle of a log; `texts` says whether questions and replies are included."""
     # A battle has one vote by a person but may have several by judges, so their ids contain the judge.
     vote_id = f"{row.id}/{row.judge}" if row.judge else row.id
@@ -285,7 +285,9 @@ def standing_of(
     judged = None
     notes: tuple[str, ...] = ()
     if any(battle.voter_kind == "judge" for battle in battles):
-        judged = _rated(log, msgspec.structs.replace(settings, voters="judge", trust=None))
+        judged = _rate_if_comparable(
+            log, msgspec.structs.replace(settings, voters="judge", trust=None)
+        )
         if not judged:
             notes = ("by judges: no two models can be compared yet",)
 
@@ -305,7 +307,7 @@ def standing_of(
             judged=judged,
             notes=(f"by people: {error}", *notes),
             ranked_by=ranked_by,
-            beside=_rated(log, other_settings),
+            beside=_rate_if_comparable(log, other_settings),
         )
 
     # Elo and counts of wins cannot weigh votes. So a network's votes above its admitted share are left out of them.
@@ -323,14 +325,14 @@ def standing_of(
     return Standing(
         now,
         n_votes,
-        _rated(log, ranking_settings),
+        _rate_if_comparable(log, ranking_settings),
         tuple(elo),
         win_rates(votes_within_shares),
         judged,
         notes,
         provisional_ratings(counted, settings),
         ranked_by,
-        _rated(log, other_settings),
+        _rate_if_comparable(log, other_settings),
         trust_shares(counted),
         counted.left_out_votes,
         rated_slices(battles, ranking_settings),
@@ -416,7 +418,7 @@ async def rate_arena(services: Services) -> None:
         await services.database.write(_freeze, waiting_ids, standing, files)
 
 
-def _rated(log: VoteLog, settings: RatingSettings) -> ArenaRating | None:
+def _rate_if_comparable(log: VoteLog, settings: RatingSettings) -> ArenaRating | None:
     """Return the rating of the votes in a log; None if no two models can be compared yet."""
     try:
         return rate_votes(log, settings)

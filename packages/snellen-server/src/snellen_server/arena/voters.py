@@ -85,7 +85,8 @@ def question_digest(signer: Signer, battle: Row[Any]) -> str:
 
 def create_invitation(connection: Connection, title: str, seats: int, days: int) -> str:
     """Create an invitation that `seats` visitors can accept, and return its secret token."""
-    token, now = new_token(), utc_now()
+    token = new_token()
+    now = utc_now()
     connection.execute(
         insert(arena_invitation).values(
             digest=token_digest(token),

@@ -209,7 +209,7 @@ def read_clean_battle(row: Mapping[str, Any], place: str, pseudonyms: Pseudonyms
         voter = " ".join(voter_parts)
 
     stored_time = row["tstamp"] if "tstamp" in row else row.get("timestamp")
-    time = _seconds(stored_time)
+    time = _seconds_since_1970(stored_time)
     battle_id = row.get("question_id") or row.get("id") or _vote_id(row, voter_parts, time) or place
     return Battle(
         id=str(battle_id),
@@ -311,8 +311,8 @@ def read_conversation_vote(row: Mapping[str, Any], place: str, pseudonyms: Pseud
     for messages in conversations:
         if not messages or any(text is None for _, text in messages):
             raise NotRated("a reply is missing")
-    left_texts = [_text(text) for _, text in conversations[0]]
-    right_texts = [_text(text) for _, text in conversations[1]]
+    left_texts = [_message_text(text) for _, text in conversations[0]]
+    right_texts = [_message_text(text) for _, text in conversations[1]]
     prompts = left_texts[::2]
     left_replies = left_texts[1::2]
     right_replies = right_texts[1::2]
@@ -324,7 +324,7 @@ def read_conversation_vote(row: Mapping[str, Any], place: str, pseudonyms: Pseud
         left=true_names[0],
         right=true_names[1],
         outcome=_OUTCOME_OF_EVENT[row["type"]],
-        time=_seconds(row.get("tstamp")),
+        time=_seconds_since_1970(row.get("tstamp")),
         voter=pseudonyms.of(row.get("ip")),
         anonymous=anonymous,
         prompt="\n".join(prompts),
@@ -409,7 +409,7 @@ def _outcome(names: Mapping[Any, Outcome], name: Any) -> Outcome:
     return names[name]
 
 
-def _seconds(value: Any) -> float | None:
+def _seconds_since_1970(value: Any) -> float | None:
     """Return a time of a log, a number or a datetime, as seconds since 1970; None if there is none."""
     if value is None or isinstance(value, bool):
         return None
@@ -430,10 +430,10 @@ def _text_of_role(turns: Any, role: str) -> str | None:
     """Return the messages of a role in a conversation in OpenAI's form, joined by lines; None for other values."""
     if not isinstance(turns, list):
         return None
-    return "\n".join(_text(turn["content"]) for turn in turns if turn["role"] == role)
+    return "\n".join(_message_text(turn["content"]) for turn in turns if turn["role"] == role)
 
 
-def _text(content: Any) -> str:
+def _message_text(content: Any) -> str:
     """Return the text of a message. Its content is a text, a list that begins with one, or a list of OpenAI's parts."""
     if isinstance(content, str):
         return content
@@ -486,7 +486,7 @@ def read_votes(paths: Sequence[Path], *, salt: bytes | None = None) -> VoteLog:
     left_out_votes: Counter[str] = Counter()
     forms: list[str] = []
     for path in paths:
-        table, reasons, form = _read(path, pseudonyms)
+        table, reasons, form = _read_log_file(path, pseudonyms)
         if not table.height:
             reason_counts = "; ".join(
                 f"{count:,} {reason}" for reason, count in reasons.most_common()
@@ -497,13 +497,13 @@ def read_votes(paths: Sequence[Path], *, salt: bytes | None = None) -> VoteLog:
         tables.append(table)
         left_out_votes += reasons
         forms.append(form)
-    return _ordered(pl.concat(tables), left_out_votes, tuple(forms))
+    return _in_time_order(pl.concat(tables), left_out_votes, tuple(forms))
 
 
 def vote_log(battles: Iterable[Battle]) -> VoteLog:
     """Return battles as a log, checked and sorted as if they were read from a file."""
     table, reasons = _valid_rows(battle_table(battles))
-    return _ordered(table, reasons, ())
+    return _in_time_order(table, reasons, ())
 
 
 def write_votes(path: Path, table: pl.DataFrame) -> None:
@@ -531,7 +531,9 @@ def write_votes(path: Path, table: pl.DataFrame) -> None:
         raise DataError(f"{path}: votes are written as .jsonl or .parquet")
 
 
-def _ordered(table: pl.DataFrame, left_out_votes: Counter[str], forms: tuple[str, ...]) -> VoteLog:
+def _in_time_order(
+    table: pl.DataFrame, left_out_votes: Counter[str], forms: tuple[str, ...]
+) -> VoteLog:
     """Return a log of these battles, sorted by time, with only the first vote of each battle id.
 
     Later votes on a battle are added to `left_out_votes`.
@@ -542,7 +544,7 @@ def _ordered(table: pl.DataFrame, left_out_votes: Counter[str], forms: tuple[str
     return VoteLog(first_votes, dict(+left_out_votes), forms)
 
 
-def _read(path: Path, pseudonyms: Pseudonyms) -> tuple[pl.DataFrame, Counter[str], str]:
+def _read_log_file(path: Path, pseudonyms: Pseudonyms) -> tuple[pl.DataFrame, Counter[str], str]:
     """Read a file; return its battles, the numbers of excluded rows by reason, and its form."""
     if path.suffix == ".parquet":
         try:
@@ -651,7 +653,7 @@ def _read_rows(
         if form is None:
             excluded_rows["unknown form"] += 1
             continue
-        battle = _battle(form, row, f"{path.name}:{number:08d}", pseudonyms)
+        battle = _read_battle(form, row, f"{path.name}:{number:08d}", pseudonyms)
         if isinstance(battle, Battle):
             battles.append(battle)
         else:
@@ -672,7 +674,9 @@ def _form_of(row: dict[str, Any]) -> LogForm | None:
     return None
 
 
-def _battle(form: LogForm, row: dict[str, Any], place: str, pseudonyms: Pseudonyms) -> Battle | str:
+def _read_battle(
+    form: LogForm, row: dict[str, Any], place: str, pseudonyms: Pseudonyms
+) -> Battle | str:
     """Read a row of a log as a battle; if it is not one that can be rated, return the reason."""
     try:
         return form.reader(row, place, pseudonyms)

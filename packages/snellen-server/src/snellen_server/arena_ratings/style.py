@@ -67,12 +67,12 @@ def style_differences(table: pl.DataFrame) -> dict[str, Array]:
         raise DataError(
             f"{missing:,} of {table.height:,} votes have no replies, so style cannot be measured; remove style"
         )
-    left_length = _measure("left", CHARACTERS)
-    right_length = _measure("right", CHARACTERS)
+    left_length = _style_column("left", CHARACTERS)
+    right_length = _style_column("right", CHARACTERS)
     columns = {CHARACTERS: (left_length + 1).log() - (right_length + 1).log()}
     for name in MARKDOWN:
-        left_count = _measure("left", name)
-        right_count = _measure("right", name)
+        left_count = _style_column("left", name)
+        right_count = _style_column("right", name)
         columns[name] = (left_count - right_count) / (left_count + right_count + 1)
     differences = table.select(column.alias(name) for name, column in columns.items())
 
@@ -89,7 +89,7 @@ def style_differences(table: pl.DataFrame) -> dict[str, Array]:
     return covariates
 
 
-def _measure(side: str, name: str) -> pl.Expr:
+def _style_column(side: str, name: str) -> pl.Expr:
     """Return the style of the reply on one side as a column: its number of characters, or of a Markdown element.
 
     It is counted in the text of the reply. If the text is missing, it is the count stored when the vote was cast.

@@ -170,7 +170,7 @@ def chosen_votes(log: VoteLog, settings: RatingSettings) -> Votes:
     Raises:
         DataError: If no vote remains, or the settings weigh votes by propensity and a vote has none.
     """
-    table, left_out_votes = _filtered(log.battles, settings)
+    table, left_out_votes = _admitted_battles(log.battles, settings)
     if not table.height:
         reason_counts = [f"{count:,} {reason}" for reason, count in left_out_votes.items()]
         explanation = "; ".join(reason_counts) or "the log is empty"
@@ -211,7 +211,9 @@ def votes_digest(votes: Votes) -> str:
     return digest.hexdigest()
 
 
-def _filtered(table: pl.DataFrame, settings: RatingSettings) -> tuple[pl.DataFrame, dict[str, int]]:
+def _admitted_battles(
+    table: pl.DataFrame, settings: RatingSettings
+) -> tuple[pl.DataFrame, dict[str, int]]:
     """Remove the votes that the settings exclude from a table of battles.
 
     Returns:

@@ -66,7 +66,7 @@ async def sign_in(
     is_right = await services.passwords.is_right(password, password_hash)
     if account is None or not is_right:
         return _sign_in_form(request, services, next, name, "The name or the password is wrong.")
-    return await _signed_in(request, services, account, _local(next))
+    return await _signed_in(request, services, account, _local_address(next))
 
 
 @router.post("/sign-out", include_in_schema=False)
@@ -105,7 +105,7 @@ async def submit_invitation(
 
 @router.get("/register", include_in_schema=False)
 async def register_page(request: Request, services: ServicesDep) -> HTMLResponse:
-    _check_open(services)
+    _require_open_registration(services)
     return _account_form(request, services)
 
 
@@ -114,7 +114,7 @@ async def submit_registration(
     request: Request, services: ServicesDep, name: Text, password: Text
 ) -> Response:
     """Create an account without an invitation, on servers that allow it, and sign in."""
-    _check_open(services)
+    _require_open_registration(services)
     try:
         hashed = await _hashed(services, password)
         account = await services.database.write(accounts.create_account, name, hashed)
@@ -318,7 +318,7 @@ def _sign_in_form(
 ) -> HTMLResponse:
     """Show the form to sign in; with a fault, the status is 403."""
     values = {
-        "next": _local(address),
+        "next": _local_address(address),
         "fault": fault,
         "name": name,
         "is_open": _is_open(services),
@@ -344,7 +344,7 @@ def _account_form(
     return services.pages.render(request, "accounts/register.html", values, status)
 
 
-def _local(address: str) -> str:
+def _local_address(address: str) -> str:
     """Return an address of this server unchanged, and "/" in place of any other.
 
     Otherwise a link to the sign-in form could lead people on to another site.
@@ -367,7 +367,7 @@ def _is_open(services: Services) -> bool:
     return services.configuration.registration == "open"
 
 
-def _check_open(services: Services) -> None:
+def _require_open_registration(services: Services) -> None:
     """Refuse with 404 if accounts are created by invitation only."""
     if not _is_open(services):
         raise HTTPException(

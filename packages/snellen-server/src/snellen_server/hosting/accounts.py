@@ -107,7 +107,8 @@ def invite(
     The link can be used once, within `INVITATION_HOURS` hours. It creates a new account or, if
     `account_id` is given, sets a new password for that account.
     """
-    token, now = new_token(), utc_now()
+    token = new_token()
+    now = utc_now()
     connection.execute(
         insert(invitation).values(
             digest=token_digest(token),
@@ -288,7 +289,8 @@ def begin_session(connection: Connection, made_for: Account, days: int, replacin
 
     The earlier session of the same browser, whose token is `replacing`, is ended.
     """
-    token, now = new_token(), utc_now()
+    token = new_token()
+    now = utc_now()
     connection.execute(delete(session).where(session.c.digest == token_digest(replacing)))
     connection.execute(
         insert(session).values(
@@ -335,13 +337,15 @@ def create_key(
     """
     if len(list_keys(connection, of)) >= MAX_KEYS:
         raise DataError(f"an account has at most {MAX_KEYS} keys; delete one first")
-    token, now = KEY_PREFIX + new_token(), utc_now()
+    token = KEY_PREFIX + new_token()
+    now = utc_now()
+    expires = now + timedelta(days=days) if days else None
     new_key = ApiKey(
         new_id(),
         title.strip(),
         tuple(sorted(set(scopes))),
         now,
-        now + timedelta(days=days) if days else None,
+        expires,
     )
     connection.execute(
         insert(api_key).values(

@@ -50,12 +50,12 @@ from snellen_server.hosting.limits import (
 from snellen_server.hosting.monitoring import LOGGER
 from snellen_server.hosting.services import EVERY_REQUEST, Services
 
-_ID = re.compile("[0-9a-f]{24}")
+_VISITOR_ID = re.compile("[0-9a-f]{24}")
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 FORWARDED = ("x-forwarded-for", "forwarded", "x-real-ip")
 
 
-class Observed:
+class RequestLogging:
     """Middleware that logs and counts each request.
 
     A log line has the route (such as `/images/{digest}`), the method, the status and the duration.
@@ -97,7 +97,7 @@ class Observed:
             LOGGER.info("request", extra={"facts": facts})
 
 
-class Bounded:
+class BodyLimit:
     """Middleware that refuses a request body with more bytes than its path allows (status 413).
 
     Both the length that the request states and the bytes that arrive are checked. `usual` is the
@@ -105,7 +105,9 @@ class Bounded:
     """
 
     def __init__(self, app: ASGIApp, usual: int, larger: Mapping[str, int]) -> None:
-        self.app, self._usual, self._larger = app, usual, larger
+        self.app = app
+        self._usual = usual
+        self._larger = larger
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer with 413 if its body is too large."""
@@ -153,7 +155,7 @@ class Bounded:
             await refusal(scope, receive, send)
 
 
-class Identified:
+class Identification:
     """Middleware that finds out who sends a request, and applies the rate limit for all requests.
 
     It stores these values in `request.state`:
@@ -232,9 +234,9 @@ class Identified:
         except CookieError:
             return None
         visitor, _, signature = morsel.value.partition(".") if morsel else ("", "", "")
-        is_ours = _ID.fullmatch(visitor) and self._services.signer.is_valid(
-            "visitor", visitor, signature
-        )
+        if not _VISITOR_ID.fullmatch(visitor):
+            return None
+        is_ours = self._services.signer.is_valid("visitor", visitor, signature)
         return visitor if is_ours else None
 
     def _cookie(self, visitor: str) -> str:
@@ -248,15 +250,18 @@ class Identified:
         )
 
 
-class Mended:
+class ErrorPages:
     """Middleware that turns an unexpected exception into an error response.
 
     It is inside the middleware that adds security headers, so that the error response gets them
     too.
     """
 
-    def __init__(self, app: ASGIApp, answer: Callable[[Request, Exception], Response]) -> None:
-        self.app, self._answer = app, answer
+    def __init__(
+        self, app: ASGIApp, make_response: Callable[[Request, Exception], Response]
+    ) -> None:
+        self.app = app
+        self._make_response = make_response
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, and answer with the page for internal errors (500) if that raises.
@@ -274,12 +279,12 @@ class Mended:
             await self.app(scope, receive, send_and_watch)
         except ClientDisconnect:
             raise
-        except (
-            Exception
-        ) as error:  # logged in full; the client is told only that there was an error
+        except Exception as error:
+            # It is logged in full; the client is told only that there was an error.
             if scope["type"] != "http" or has_begun:
                 raise
-            await self._answer(Request(scope), error)(scope, receive, send)
+            response = self._make_response(Request(scope), error)
+            await response(scope, receive, send)
 
 
 def fault_body(status: int, message: str) -> dict[str, dict[str, str | int]]:
@@ -318,21 +323,21 @@ def make_hosting(services: Services) -> FastAPI:
         lifespan=_lifespan,
         dependencies=[Depends(guard)],
         middleware=[
-            Middleware(Observed, services),
+            Middleware(RequestLogging, services),
             Middleware(SecurityHeaders, ONLY_ENCRYPTED if configuration.is_secure else {}),
             Middleware(
                 TrustedHostMiddleware,
                 allowed_hosts=list(configuration.all_hosts),
                 www_redirect=False,
             ),
-            Middleware(Identified, services),
-            Middleware(Bounded, configuration.request_bytes, larger),
-            Middleware(Mended, _failed),
+            Middleware(Identification, services),
+            Middleware(BodyLimit, configuration.request_bytes, larger),
+            Middleware(ErrorPages, _on_internal_error),
         ],
         exception_handlers={
-            StarletteHTTPException: _refused,
-            RequestValidationError: _not_valid,
-            SnellenError: _not_done,
+            StarletteHTTPException: _on_http_error,
+            RequestValidationError: _on_invalid_fields,
+            SnellenError: _on_snellen_error,
         },
         responses=fault_responses,
     )
@@ -413,7 +418,7 @@ def _check_guarded(router: APIRouter) -> None:
 # --- errors ------------------------------------------------------------------------------------------------------
 
 
-def _answer(request: Request, status: int, message: str, headers: Any = None) -> Response:
+def _error_response(request: Request, status: int, message: str, headers: Any = None) -> Response:
     """Return an error response: a page for browsers, JSON for programs."""
     if not _wants_page(request):
         return JSONResponse(fault_body(status, message), status, headers)
@@ -428,47 +433,49 @@ def _wants_page(request: Request) -> bool:
     return accepts_html and not request.url.path.startswith(API)
 
 
-async def _refused(request: Request, error: StarletteHTTPException) -> Response:
+async def _on_http_error(request: Request, error: StarletteHTTPException) -> Response:
     """Return the response to a refused request; a browser that must sign in first is redirected to the form."""
     if isinstance(error, SignInError) and request.method in SAFE and _wants_page(request):
         return RedirectResponse(error.address, 303)
-    return _answer(request, error.status_code, error.detail, error.headers)
+    return _error_response(request, error.status_code, error.detail, error.headers)
 
 
-async def _not_valid(request: Request, error: RequestValidationError) -> Response:
+async def _on_invalid_fields(request: Request, error: RequestValidationError) -> Response:
     """Return the response to a request with invalid fields (422), which names each field and what is wrong."""
     messages = []
     for fault in error.errors():
         path = fault["loc"][1:]  # without "body" or "query"
         field = ".".join(str(part) for part in path) or "body"
         messages.append(f"{field}: {fault['msg']}")
-    return _answer(request, 422, "; ".join(messages))
+    return _error_response(request, 422, "; ".join(messages))
 
 
-async def _not_done(request: Request, error: Exception) -> Response:
+async def _on_snellen_error(request: Request, error: Exception) -> Response:
     """Return the response to a request that ended in a SnellenError, with the error's message."""
     if isinstance(error, BusyError):
-        return _answer(request, 503, str(error), {"retry-after": "1"})
+        return _error_response(request, 503, str(error), {"retry-after": "1"})
     if isinstance(error, UnavailableError):
         LOGGER.error("database unavailable", extra={"facts": {"error": str(error.__cause__)}})
-        return _answer(request, 503, str(error), {"retry-after": "5"})
+        return _error_response(request, 503, str(error), {"retry-after": "5"})
     if isinstance(error, MissingError):
-        return _answer(request, 404, str(error))
+        return _error_response(request, 404, str(error))
     if isinstance(error, ConflictError):
-        return _answer(request, 409, str(error))
+        return _error_response(request, 409, str(error))
     if isinstance(error, DataError):
-        return _answer(request, 422, str(error))
-    return _failed(request, error)
+        return _error_response(request, 422, str(error))
+    return _on_internal_error(request, error)
 
 
-def _failed(request: Request, error: Exception) -> Response:
+def _on_internal_error(request: Request, error: Exception) -> Response:
     """Log an unexpected error, and answer without its details (500)."""
     LOGGER.error(
         "failed",
         exc_info=error,
         extra={"facts": {"route": getattr(request.scope.get("route"), "path", "none")}},
     )
-    return _answer(request, 500, "an internal error occurred; details are in the server's log")
+    return _error_response(
+        request, 500, "an internal error occurred; details are in the server's log"
+    )
 
 
 # --- running on a socket ---------------------------------------------------------------------------------------------

@@ -117,7 +117,7 @@ class Passwords:
         Both cases take equally long, so that the time does not reveal which accounts exist.
         """
         async with self._gate:
-            against = await asyncio.to_thread(_nobodys) if hashed is None else hashed
+            against = await asyncio.to_thread(_hash_for_no_account) if hashed is None else hashed
             return await asyncio.to_thread(_verify, password, against) and hashed is not None
 
 
@@ -129,7 +129,7 @@ def fault_of(password: str) -> str | None:
 
 
 @cache
-def _nobodys() -> str:
+def _hash_for_no_account() -> str:
     """Return the hash of a password that no account has.
 
     A password is checked against it if there is no account, so that the check takes as long as

@@ -53,12 +53,12 @@ def client_address(peer: str, forwarded_for: str, trusted: Sequence[Network]) ->
     Returns:
         The address. None if the peer has no address (a Unix socket) and no proxy names one.
     """
-    address = _parsed(peer)
+    address = _parse_address(peer)
     forwarded_addresses = forwarded_for.split(",") if forwarded_for else []
     for text in reversed(forwarded_addresses):
         if not is_within(address, trusted):
             break
-        sender = _parsed(text.strip())
+        sender = _parse_address(text.strip())
         if sender is None:
             break
         address = sender
@@ -80,7 +80,7 @@ def network_of(address: Address | None) -> str:
     return str(ip_network((address, prefix_length), strict=False))
 
 
-def _parsed(text: str) -> Address | None:
+def _parse_address(text: str) -> Address | None:
     """Return an IP address, an IPv4 address inside an IPv6 one as IPv4; None if the text is not an address."""
     try:
         address = ip_address(text)
@@ -161,7 +161,7 @@ class Limiter:
             levels: dict[str, float] = {}
             longest_wait = 0.0
             for who, rate in rates:
-                level = self._level((name, who), rate, now)
+                level = self._tokens_left((name, who), rate, now)
                 levels[who] = level
                 seconds_to_one_request = (1 - level) * rate.seconds / rate.count
                 longest_wait = max(longest_wait, seconds_to_one_request)
@@ -174,7 +174,7 @@ class Limiter:
                 self._buckets.popitem(last=False)
         return 0.0
 
-    def _level(self, key: tuple[str, str], rate: Rate, now: float) -> float:
+    def _tokens_left(self, key: tuple[str, str], rate: Rate, now: float) -> float:
         """Return how many requests a caller may send now.
 
         This is a token bucket. It is full at first, each request takes one from it, and it is refilled at the rate, but

@@ -86,7 +86,7 @@ async def take_image(
     if not verdict.is_allowed:
         raise HTTPException(403, f"this image was rejected: {verdict.reason}")
     await asyncio.to_thread(services.pictures.put, clean_image)
-    await services.database.write(_record, clean_image, caller)
+    await services.database.write(_note_image, clean_image, caller)
     # Stored once more, in case the same image was deleted between the two statements above.
     await asyncio.to_thread(services.pictures.put, clean_image)
     return clean_image
@@ -99,7 +99,7 @@ async def keep_image(services: Services, content: bytes) -> StoredImage:
     """
     clean_image = await services.pictures.clean(content)
     await asyncio.to_thread(services.pictures.put, clean_image)
-    await services.database.write(_record, clean_image, None)
+    await services.database.write(_note_image, clean_image, None)
     return clean_image
 
 
@@ -162,7 +162,7 @@ async def show_image(digest: str, services: ServicesDep) -> Response:
     return Response(content, media_type=media_type, headers=headers)
 
 
-def _record(connection: Connection, stored_picture: StoredImage, caller: Caller | None) -> None:
+def _note_image(connection: Connection, stored_picture: StoredImage, caller: Caller | None) -> None:
     """Note that an image was stored, and who sent it; `caller` is None for images of the operator."""
     with suppress(IntegrityError), connection.begin_nested():
         connection.execute(

@@ -256,7 +256,7 @@ class Jobs:
         """
         outcome = "done"
         try:
-            if not await services.database.write(_take, job.name, self._holder):
+            if not await services.database.write(_take_lease, job.name, self._holder):
                 return False
             renewing = asyncio.create_task(self._renew(job, services))
             try:
@@ -273,10 +273,10 @@ class Jobs:
         """Renew the lease of a running job, so that no other process of the server runs it at the same time."""
         while True:
             await asyncio.sleep(LEASE_SECONDS / 3)
-            await services.database.write(_take, job.name, self._holder)
+            await services.database.write(_take_lease, job.name, self._holder)
 
 
-def _take(connection: Connection, name: str, holder: str) -> bool:
+def _take_lease(connection: Connection, name: str, holder: str) -> bool:
     """Lease a job for `LEASE_SECONDS`, or renew the lease. Return whether this holder has it now.
 
     A lease is a database row that says which process may run the job. It fails if another holder's
@@ -329,7 +329,7 @@ class Services:
         [declared] = [
             candidate.settings for candidate in self.features if candidate.name == feature
         ]
-        return _settings(self.configuration, feature, declared or Struct)
+        return _settings_of_feature(self.configuration, feature, declared or Struct)
 
     def wait_seconds(self, limit: str, visitor: str, network: str) -> float:
         """Return 0.0 if a request is allowed under a rate limit, else the seconds to wait.
@@ -360,7 +360,7 @@ def open_database(configuration: Configuration) -> Database:
 
     Raises StoreError, DataError.
     """
-    return _opened(configuration, Database(configuration.url))
+    return _migrate_and_open(configuration, Database(configuration.url))
 
 
 def open_services(configuration: Configuration) -> Services:
@@ -385,7 +385,7 @@ def open_services(configuration: Configuration) -> Services:
         collectors["snellen_commit_writes"].observe(writes)
         collectors["snellen_commit_seconds"].observe(seconds)
 
-    database = _opened(configuration, Database(configuration.url, measure))
+    database = _migrate_and_open(configuration, Database(configuration.url, measure))
     collectors["snellen_writes_waiting"].set_function(lambda: database.waiting)
     return Services(
         configuration=configuration,
@@ -405,7 +405,7 @@ def open_services(configuration: Configuration) -> Services:
         metrics=collectors,
         registry=registry,
         limiter=Limiter(),
-        rates={limit.name: _rates(limit, configuration) for limit in limits},
+        rates={limit.name: _rates_of_limit(limit, configuration) for limit in limits},
     )
 
 
@@ -459,7 +459,7 @@ def _check_settings(
                 f"[feature.{name}]: there is no such feature; features: {', '.join(feature_names)}"
             )
     for feature in features:
-        _settings(configuration, feature.name, feature.settings or Struct)
+        _settings_of_feature(configuration, feature.name, feature.settings or Struct)
 
     limit_names = [limit.name for limit in limits]
     unknown_limits = sorted(set(configuration.limits).difference(limit_names))
@@ -469,7 +469,7 @@ def _check_settings(
         )
 
 
-def _opened(configuration: Configuration, database: Database) -> Database:
+def _migrate_and_open(configuration: Configuration, database: Database) -> Database:
     """Bring the database to the current schema and return it; raises StoreError if it does not answer."""
     try:
         migrate(database, migration_packages())
@@ -485,7 +485,7 @@ def _opened(configuration: Configuration, database: Database) -> Database:
     return database
 
 
-def _rates(limit: RateLimit, configuration: Configuration) -> tuple[Rate, Rate]:
+def _rates_of_limit(limit: RateLimit, configuration: Configuration) -> tuple[Rate, Rate]:
     """Return the rates of a limit by visitor and by network, as configured or else by default."""
     configured = configuration.limits.get(limit.name, LimitRates())
     where = f"the limit {limit.name!r}"
@@ -494,7 +494,7 @@ def _rates(limit: RateLimit, configuration: Configuration) -> tuple[Rate, Rate]:
     return per_visitor, per_network
 
 
-def _settings(configuration: Configuration, feature: str, kind: type[Struct]) -> Any:
+def _settings_of_feature(configuration: Configuration, feature: str, kind: type[Struct]) -> Any:
     """Return the settings of a feature as its own record `kind`; raises DataError for a wrong one."""
     try:
         return msgspec.convert(configuration.feature.get(feature, {}), kind)

@@ -191,7 +191,7 @@ def release(
         numbers_per_answer = numbers_on_an_answer(benchmark.numbers)
         noise = affordable_noise(board, spent, spent_by_account, numbers_per_answer)
         if noise is None:
-            raise SpentError(_refusal(board, spent, numbers_per_answer))
+            raise SpentError(_budget_spent_message(board, spent, numbers_per_answer))
         draw: Draw = draw_of[benchmark.benchmark](noise)
         numbers = [release_number(exact, noise, draw) for exact in benchmark.numbers]
         published += numbers
@@ -288,7 +288,7 @@ def _release_of_same_predictions(
     return None
 
 
-def _refusal(board: Board, spent: float, numbers: int) -> str:
+def _budget_spent_message(board: Board, spent: float, numbers: int) -> str:
     """Say whether the board's whole budget or this account's share of it is spent."""
     if spent + cost_of(NOISE_FACTORS[-1] * board.noise_answers, numbers) > board.budget:
         return (

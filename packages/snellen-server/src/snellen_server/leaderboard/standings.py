@@ -69,13 +69,15 @@ def standings(
     benchmarks = list(builds)
     if not by:
         by = OVERALL if len(benchmarks) > 1 else benchmarks[0]
-    unranked = [_standing(board, entry, builds, by) for entry in entries if entry.state == "scored"]
+    unranked = [
+        _standing_of_entry(board, entry, builds, by) for entry in entries if entry.state == "scored"
+    ]
     public_numbers = []
     for standing in unranked:
         has_rank = not standing.note
         if has_rank and standing.entry.is_public:
             public_numbers.append(standing.numbers[by])
-    ranked = [_ranked(standing, public_numbers, by) for standing in unranked]
+    ranked = [_with_ranks(standing, public_numbers, by) for standing in unranked]
 
     if order == "model":
         return sorted(ranked, key=lambda standing: standing.entry.model.casefold())
@@ -113,7 +115,7 @@ async def read_standings(
     return standings(board, submissions, builds, by, order), submissions
 
 
-def _standing(
+def _standing_of_entry(
     board: Board, entry: Submission, builds: Mapping[str, tuple[str, str]], by: str
 ) -> BoardStanding:
     """Return an entry with its numbers by benchmark, and a note if it cannot be ranked.
@@ -131,7 +133,7 @@ def _standing(
             by_benchmark[name] = number
     numbers = dict(by_benchmark)
     if len(builds) > 1 and len(by_benchmark) == len(builds):
-        mean = _mean(list(by_benchmark.values()))
+        mean = _mean_over_benchmarks(list(by_benchmark.values()))
         if mean:
             numbers[OVERALL] = mean
 
@@ -152,7 +154,7 @@ def _standing(
     return BoardStanding(entry=entry, numbers=numbers, note=note)
 
 
-def _mean(numbers: Sequence[PublishedNumber]) -> PublishedNumber | None:
+def _mean_over_benchmarks(numbers: Sequence[PublishedNumber]) -> PublishedNumber | None:
     """Return the mean of the numbers of several benchmarks, with an interval.
 
     None if a number is not a share, or if a lower value of it is better. The mean reveals nothing about the answers
@@ -186,7 +188,9 @@ def _oriented(number: PublishedNumber) -> tuple[float, float, float]:
     return number.low, number.value, number.high
 
 
-def _ranked(standing: BoardStanding, public: Sequence[PublishedNumber], by: str) -> BoardStanding:
+def _with_ranks(
+    standing: BoardStanding, public: Sequence[PublishedNumber], by: str
+) -> BoardStanding:
     """Return a standing with the best and the worst rank that the intervals allow.
 
     Args:
@@ -240,10 +244,12 @@ class BoardSummary(Struct, frozen=True):
 
 async def summarised_boards(services: Services) -> dict[str, Any]:
     """Return the values of `leaderboard/home.html`."""
-    return {"boards": [await _summary(services, board) for board in settings_of(services).boards]}
+    return {
+        "boards": [await _board_summary(services, board) for board in settings_of(services).boards]
+    }
 
 
-async def _summary(services: Services, board: Board) -> BoardSummary:
+async def _board_summary(services: Services, board: Board) -> BoardSummary:
     """Return a board's line for the page of all boards, which also shows boards whose benchmarks are not built."""
     try:
         benchmarks = board_benchmarks(board)
