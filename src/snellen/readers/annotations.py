@@ -266,12 +266,11 @@ def _has_usable_distractors(formed: FormedQuestion) -> bool:
             if spec.closed:
                 continue  # the options of yes/no questions follow from the answer
             return False
-        has_usable_one = False
-        for candidate in chain.from_iterable(spec.tiers):
-            if not rejection_reason(candidate, question.texts, spec.also_right, chosen=()):
-                has_usable_one = True
-                break
-        if not has_usable_one:
+        is_usable = (
+            not rejection_reason(candidate, question.texts, spec.also_right, chosen=())
+            for candidate in chain.from_iterable(spec.tiers)
+        )
+        if not any(is_usable):
             return False
     return True
 

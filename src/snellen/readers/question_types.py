@@ -231,7 +231,7 @@ class QuestionType(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         raise NotImplementedError
 
 
-def some(items: Sequence[ItemT], most: int, rng: random.Random) -> list[ItemT]:
+def draw_at_most(items: Sequence[ItemT], most: int, rng: random.Random) -> list[ItemT]:
     """Draw at most `most` items at random, and return them in their original order. If `most` is 0, return all."""
     if not most or len(items) <= most:
         return list(items)
@@ -333,33 +333,38 @@ class AttributeQuestions(QuestionType, frozen=True):
     """The only attribute that is asked about; all attributes if empty."""
 
     def fits(self, picture: AnnotatedImage) -> bool:
-        for attributes in attributes_in(picture):
-            for attribute in attributes:
-                if self.of in ("", attribute):
-                    return True
-        return False
+        return any(
+            self._is_asked_about(attribute)
+            for attributes in attributes_in(picture)
+            for attribute in attributes
+        )
+
+    def _is_asked_about(self, attribute: str) -> bool:
+        """Return whether questions are asked about this attribute."""
+        return self.of in ("", attribute)
 
     def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
         """Yield questions about attributes of the image or of its objects, such as the colour of the car.
 
         An object is left out if another one in the image has the same name.
         """
-        askable = [
-            (attribute, value, "")
-            for attribute, value in picture.attributes.items()
-            if self.of in ("", attribute)
-        ]
+        askable: list[tuple[str, str, str]] = []
+        """(attribute, value, name of the object or "" for the image)"""
+        for attribute, value in picture.attributes.items():
+            if self._is_asked_about(attribute):
+                askable.append((attribute, value, ""))
         single = single_objects(picture)
         for thing in picture.objects:
             for attribute, value in thing.attributes.items():
-                if self.of in ("", attribute):
-                    if thing.name in single:
-                        askable.append((attribute, value, thing.name))
-                    else:
-                        yield Exclusion(
-                            "several objects of the name, so that it does not say which is meant"
-                        )
-        for chosen in some(askable, self.most, source.rng("attribute", picture.id)):
+                if not self._is_asked_about(attribute):
+                    continue
+                if thing.name in single:
+                    askable.append((attribute, value, thing.name))
+                else:
+                    yield Exclusion(
+                        "several objects of the name, so that it does not say which is meant"
+                    )
+        for chosen in draw_at_most(askable, self.most, source.rng("attribute", picture.id)):
             yield self._formed(*chosen, source)
 
     def _formed(
@@ -430,7 +435,7 @@ class LocationQuestions(QuestionType, frozen=True):
                 askable.append((item.name, field))
             else:
                 yield Exclusion("the object is not clearly in one part of the image")
-        for name, field in some(askable, self.most, source.rng("location", picture.id)):
+        for name, field in draw_at_most(askable, self.most, source.rng("location", picture.id)):
             fields = FIELDS if self.fields == "nine" else HALVES
             question = choice_question(phrased(self.ask, name=name), (field,), fields, closed=True)
             yield FormedQuestion(name, (question,), field)
@@ -524,7 +529,7 @@ class SpatialQuestions(QuestionType, frozen=True):
                 if word != direction and not is_apart(box, other_box):
                     wrong_directions.append(word)
             askable.append((item.name, other.name, direction, wrong_directions))
-        for name, other_name, direction, wrong_directions in some(askable, self.most, rng):
+        for name, other_name, direction, wrong_directions in draw_at_most(askable, self.most, rng):
             options = [f"{word} the {other_name}" for word in wrong_directions]
             text = phrased(self.ask, name=name, other=other_name)
             question = choice_question(
@@ -605,7 +610,7 @@ class SizeQuestions(QuestionType, frozen=True):
                 yield Exclusion(f"neither is {self.times:g} times as large as the other")
             else:
                 askable.append((small.name, large.name))
-        for small_name, large_name in some(askable, self.most, rng):
+        for small_name, large_name in draw_at_most(askable, self.most, rng):
             first, second = rng.sample((small_name, large_name), 2)
             text = phrased(self.ask, name=first, other=second)
             question = choice_question(
@@ -667,7 +672,7 @@ class RelationQuestions(QuestionType, frozen=True):
                 )
                 continue
             askable.append((subject, target, predicates))
-        for subject, target, predicates in some(
+        for subject, target, predicates in draw_at_most(
             askable, self.most, source.rng("relation", picture.id)
         ):
             answers = [_statement(subject, predicate, target) for predicate in predicates]

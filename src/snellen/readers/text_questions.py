@@ -29,10 +29,10 @@ from snellen.readers.question_types import (
     Pool,
     QuestionType,
     choice_question,
+    draw_at_most,
     names_in,
     phrased,
     plural,
-    some,
 )
 from snellen.recognition.folding import whole_number
 from snellen.records import Box
@@ -64,7 +64,7 @@ class PresenceQuestions(QuestionType, frozen=True):
             return
         may_be_absent = frozenset(picture.absent or source.names) - present
         rng = source.rng("presence", picture.id)
-        for name in some(names_in(picture), self.most, rng):
+        for name in draw_at_most(names_in(picture), self.most, rng):
             negative = self._draw_absent_name(name, may_be_absent, source, rng)
             if not negative:
                 yield Exclusion("every name that could be missing is in the picture")
@@ -148,7 +148,7 @@ class CountQuestions(QuestionType, frozen=True):
             else:
                 askable.append((name, number))
         rng = source.rng("count", picture.id)
-        for name, number in some(askable, self.most, rng):
+        for name, number in draw_at_most(askable, self.most, rng):
             text = phrased(self.ask, names=plural(name), name=name)
             question = choice_question(
                 text, (str(number),), *numbers_nearby(number, rng), closed=True
@@ -217,7 +217,7 @@ class ObjectClassQuestions(QuestionType, frozen=True):
         if is_boxed:
             default_wording = "What is the object in the red box?"
         rng = source.rng("object-class", picture.id)
-        for index, annotated, box in some(askable, self.most, rng):
+        for index, annotated, box in draw_at_most(askable, self.most, rng):
             other_names = [name for name in names_in(picture) if name != annotated.name]
             tiers = [source.names]
             if annotated.kind:
@@ -340,7 +340,7 @@ class AnswerQuestions(QuestionType, frozen=True):
             else:
                 yield Exclusion(NO_WORD if question.answers else "no answer")
         rng = source.rng("answer", picture.id)
-        for place, question in some(askable, self.most, rng):
+        for place, question in draw_at_most(askable, self.most, rng):
             yield FormedQuestion(
                 str(place), (reformed_question(question, source, rng),), answer_kind(question)
             )
@@ -477,7 +477,7 @@ class TextQuestions(QuestionType, frozen=True):
                 if self.open:
                     question = QuestionDraft(question.question, texts=question.texts)
                 formed.append(FormedQuestion(str(index), (question,), outlines=outlines))
-        yield from some(formed, self.most, source.rng("text", picture.id))
+        yield from draw_at_most(formed, self.most, source.rng("text", picture.id))
 
 
 class KeyQuestions(QuestionType, frozen=True):
@@ -511,4 +511,4 @@ class KeyQuestions(QuestionType, frozen=True):
             else:
                 question = choice_question(text, values, source.fields[key])
             formed.append(FormedQuestion(key, (question,), key))
-        yield from some(formed, self.most, source.rng("key", picture.id))
+        yield from draw_at_most(formed, self.most, source.rng("key", picture.id))

@@ -434,8 +434,10 @@ def _relation_question(name: str, fact: Fact, picture: Path, where: str) -> Draf
 
 Point = tuple[float, float, float]
 
-_FIELDS = {"P": 13, "I": 41, "C": 11, "O": 24}
-"""Fields of the lines that are read. A portal begins with P as a panorama does, and has 15."""
+_FIELD_COUNTS = {"P": 13, "I": 41, "C": 11, "O": 24}
+"""Number of fields of each kind of line that is read: panoramas, images, categories, objects."""
+_PORTAL_FIELD_COUNT = 15
+"""Number of fields of a portal, whose line begins with P like that of a panorama."""
 
 
 class HouseImage(Struct, frozen=True):
@@ -517,9 +519,11 @@ def _house_lines(path: Path) -> Iterator[tuple[str, list[str]]]:
         raise DataError(f"{path}:1: no .house file, which begins with ASCII")
     for number, line in enumerate(lines, 1):
         fields = line.split()
-        expected = _FIELDS.get(fields[0]) if fields else None
-        if expected is None or (fields[0] == "P" and len(fields) == 15):
+        if not fields or fields[0] not in _FIELD_COUNTS:
             continue
+        if fields[0] == "P" and len(fields) == _PORTAL_FIELD_COUNT:
+            continue
+        expected = _FIELD_COUNTS[fields[0]]
         if len(fields) != expected:
             raise DataError(
                 f"{path}:{number}: {len(fields)} fields, a line of {fields[0]} has {expected}"
