@@ -351,7 +351,15 @@ def as_scored_last(
 def _open_and_announce(
     folders: Sequence[Path], choice: str | None, announce: Announce
 ) -> list[ScoredRun]:
-    """Open a stored scoring of each run as `open_stored` does, and announce incomplete runs."""
+    """Open a stored scoring of each run as `open_stored` does, and announce incomplete runs.
+
+    Raises:
+        DataError: The user's own code was changed between these scorings, so that their numbers cannot be put beside
+            each other.
+    """
+    change = _changed_functions(folders, choice)
+    if change:
+        raise DataError(change)
     runs = open_stored(folders, choice, announce)
     for run in runs:
         _announce_stop(run, announce)
@@ -431,20 +439,33 @@ def open_stored(
         note = scoring_note(folder)
         if choice is not None:
             name = find_scoring(folder, choice)
-            change = change_note(folder, name)
-            is_plain = choice in (STANDARD, CHOSEN_STANDARD) and not change
-            note = "" if is_plain else f"scored with {scoring_title(folder, name)}{change}"
+            since = change_note(folder, name)
+            is_plain = choice in (STANDARD, CHOSEN_STANDARD) and not since
+            note = "" if is_plain else f"scored with {scoring_title(folder, name)}{since}"
         if note:
             announce(f"{folder}: {note}")
+    change = _changed_functions(folders, choice)
+    if change:
+        announce(change)
+    return runs
+
+
+def _changed_functions(folders: Sequence[Path], choice: str | None) -> str:
+    """Return a sentence if the user's own code was changed between stored scorings of runs; empty if not.
+
+    Args:
+        folders: The folders of the runs.
+        choice: The scoring, as `find_scoring` takes it.
+    """
     names = [find_scoring(folder, choice) for folder in folders]
     changed_functions = changed_code(zip(folders, names, strict=True))
-    if changed_functions:
-        again = _scoring_call(folders, kept_settings(folders[0], names[0]))
-        announce(
-            f"the code of {', '.join(changed_functions)} has changed between the scorings of these runs: score all "
-            f"of them again before you compare their numbers: {again}"
-        )
-    return runs
+    if not changed_functions:
+        return ""
+    again = _scoring_call(folders, kept_settings(folders[0], names[0]))
+    return (
+        f"the code of {', '.join(changed_functions)} has changed between the scorings of these runs: score all of them "
+        f"again before you compare their numbers: {again}"
+    )
 
 
 @programs_kept()
