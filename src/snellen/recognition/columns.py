@@ -588,11 +588,6 @@ def label_column(
     return _best("label", scores, "be the class that an image shows")
 
 
-def box_columns(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
-    """Return the columns with the left, top, right and bottom of a box, in this order; empty if there are none."""
-    return box_corners(profiles)
-
-
 def box_corners(names: Iterable[str]) -> tuple[str, ...]:
     """Return the names of the left, top, right and bottom of a box, in this order; empty unless all four exist.
 

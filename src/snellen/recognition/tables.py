@@ -30,7 +30,7 @@ from snellen.recognition.columns import (
     Doubt,
     Roles,
     attribute_columns,
-    box_columns,
+    box_corners,
     distractor_columns,
     id_column,
     label_column,
@@ -1163,7 +1163,7 @@ class _Assignment:
             remaining = self._still_free(often_filled)
             scalars = [name for name, profile in remaining.items() if profile.is_scalar]
             self._settle("answer", self._open_answer(free, scalars))
-        self._settle("box", (box_columns(self._still_free(often_filled)), None))
+        self._settle("box", (box_corners(self._still_free(often_filled)), None))
         self._settle_fitting_annotations(self._still_free(often_filled))
         if not self._roles.get("questions"):
             is_described = any(self._roles.get(role) for role in OF_ANNOTATIONS if role != "box")
