@@ -36,20 +36,22 @@ def date_in_full(text: str) -> date | None:
 
 
 def in_iso_form(text: str) -> str:
-    """Return a text with dates that have their month in words in ISO form.
+    """Return a text in which each date that has its month in words is replaced by the same date in ISO form.
 
     Examples:
         >>> in_iso_form("It was on March 22nd, 2026.")
         'It was on 2026-03-22.'
     """
+    return _DATE_WITH_MONTH_NAME.sub(_iso_form_of_match, text)
 
-    def spelled(match: re.Match[str]) -> str:
-        month = (match["month"] or match["second_month"])[:3].casefold()
-        number = 1 + [name[:3].casefold() for name in _MONTHS].index(month)
-        day = int(match["day"] or match["first_day"])
-        return f"{match['year']}-{number:02}-{day:02}"
 
-    return _DATE_WITH_MONTH_NAME.sub(spelled, text)
+def _iso_form_of_match(match: re.Match[str]) -> str:
+    """Return a match of `_DATE_WITH_MONTH_NAME` as a date in ISO form."""
+    month_name = match["month"] or match["second_month"]
+    short_names = [name[:3].casefold() for name in _MONTHS]
+    month = 1 + short_names.index(month_name[:3].casefold())
+    day = int(match["day"] or match["first_day"])
+    return f"{match['year']}-{month:02}-{day:02}"
 
 
 def has_date(reply: str) -> bool:

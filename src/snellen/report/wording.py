@@ -26,8 +26,17 @@ class AskedWording(Struct, frozen=True):
 def asked_wording(manifest: RunManifest, spec: BenchmarkSpec, protocol: str) -> AskedWording | None:
     """Return in whose words a run asked a benchmark under a protocol.
 
+    A user can name a prompt or a set of prompts for a run. Without either, a benchmark is asked in the words of its
+    published number if its suite is asked so by default, and otherwise in Snellen's words.
+
+    Args:
+        manifest: The manifest of the run.
+        spec: The benchmark.
+        protocol: The label of the protocol.
+
     Returns:
-        None if that is not known: the replies were imported, or the entry declares nothing about its published number.
+        Whose words they are; None if that is not known: the replies were imported, or the entry declares nothing about
+        its published number.
     """
     if not manifest.question_specs:
         return None
@@ -41,8 +50,10 @@ def asked_wording(manifest: RunManifest, spec: BenchmarkSpec, protocol: str) -> 
     if question.templates == SNELLEN:
         return own
     if question.templates in ("", AS_PUBLISHED):
-        is_asked_so = bool(question.templates) or _asks_by_default(manifest, spec, protocol)
-        if not published.prompt or not is_asked_so:
+        is_asked_as_published = question.templates == AS_PUBLISHED or _asks_as_published_by_default(
+            manifest, spec, protocol
+        )
+        if not published.prompt or not is_asked_as_published:
             return own
     elif question.templates != published.prompt:
         return AskedWording("user", f"prompts {question.templates}")
@@ -51,7 +62,9 @@ def asked_wording(manifest: RunManifest, spec: BenchmarkSpec, protocol: str) -> 
     return AskedWording("makers", "in the makers' wording")
 
 
-def _asks_by_default(manifest: RunManifest, spec: BenchmarkSpec, protocol: str) -> bool:
+def _asks_as_published_by_default(
+    manifest: RunManifest, spec: BenchmarkSpec, protocol: str
+) -> bool:
     """Return whether a run that names no prompts asks a benchmark in the words of its published number."""
     suite = suite_of(spec)
     if suite is None or not suite.published_prompts or spec.templates:

@@ -387,18 +387,23 @@ def common_measures(
 
 
 def _by_first_pass(measures: Mapping[str, QuestionMeasures]) -> dict[str, QuestionMeasures]:
-    """Return measures by the protocol that shows the questions in the same way in its only pass.
+    """Return the measures of a run, with a circular protocol under the name of the protocol that is like its first pass.
 
-    The accuracy of a circular run that stops at the first wrong reply is that of its first pass.
+    A circular protocol asks a question several times, each time with its options in another order, and may stop at the
+    first wrong reply. Its accuracy is then that of the first pass alone, and gets the name that `first_pass_of` gives
+    this pass, such as `vanilla`. Other metrics, and other protocols, keep their names.
+
+    Args:
+        measures: The measures of a run in the preferred metric of a benchmark, by protocol.
     """
-    by_first_pass: dict[str, QuestionMeasures] = {}
-    for protocol, of_protocol in measures.items():
-        is_of_first_pass = of_protocol.metric == ACCURACY.names[0] and labelled_declaration(
-            protocol
-        ).unbiased == (0,)
-        label = first_pass_of(protocol) if is_of_first_pass else protocol
-        by_first_pass.setdefault(label, of_protocol)
-    return by_first_pass
+    measures_by_label: dict[str, QuestionMeasures] = {}
+    for protocol, measure in measures.items():
+        label = protocol
+        has_unbiased_first_pass_only = labelled_declaration(protocol).unbiased == (0,)
+        if measure.metric == ACCURACY.names[0] and has_unbiased_first_pass_only:
+            label = first_pass_of(protocol)
+        measures_by_label.setdefault(label, measure)
+    return measures_by_label
 
 
 def _mean_differences_by_method(paired: Sequence[Paired]) -> Iterator[PairedDifference]:
