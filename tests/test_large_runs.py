@@ -354,8 +354,8 @@ def test_of_a_large_benchmark_a_report_shows_samples_of_a_random_part_and_counts
     scored = score_run(folder)
     reported_runs = prepare_reported_runs([scored], aggregate_run(scored))
     whole = gallery.choose_gallery(reported_runs)
-    monkeypatch.setattr(gallery, "MOST_SAMPLES", 6)
-    monkeypatch.setattr(gallery, "RANDOM_PART", 4)
+    monkeypatch.setattr(gallery, "MAX_SAMPLES_TO_CHOOSE_FROM", 6)
+    monkeypatch.setattr(gallery, "RANDOM_PART_SIZE", 4)
     part = gallery.choose_gallery(reported_runs)
     for one in scored.benchmarks:
         ids = {entry.sample.id for entry in part.entries if entry.sample.benchmark == one.spec.name}
