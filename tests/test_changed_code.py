@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -68,6 +69,16 @@ CASES = [
         "own_package/weights.py",
     ),
     Case(
+        ("--metric", "own_wheel.metrics:grade"),
+        {
+            "site-packages/own_wheel/__init__.py": "",
+            "site-packages/own_wheel/metrics.py": "from own_wheel.weights import weight\n"
+            + reads("weight()"),
+            "site-packages/own_wheel/weights.py": "def weight():\n    return 0.2\n",
+        },
+        "site-packages/own_wheel/weights.py",
+    ),
+    Case(
         ("--judge", "j.py:kind"),
         {"j.py": "W = 0.2\ndef kind(question, reply, reference):\n    return W\n"},
         "j.py",
@@ -87,9 +98,10 @@ def snellen(
     """The command line in a folder with two runs of a table of open questions."""
     monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
     folder = tmp_path / "work"
-    folder.mkdir()
+    (folder / "site-packages").mkdir(parents=True)
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.syspath_prepend(str(folder / "site-packages"))
     # A module that is edited within a second would otherwise be loaded from its compiled file.
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     groups: tuple[registry.Group, ...] = ("metrics", "extractors")
@@ -103,6 +115,7 @@ def snellen(
         for name, module in list(sys.modules.items()):
             if str(getattr(module, "__file__", "")).startswith(str(folder)):
                 del sys.modules[name]
+        importlib.invalidate_caches()
         for group in groups:
             registry._NAMES[group] = dict(names_before[group])
         return small.command(capsys, *words)
@@ -117,7 +130,7 @@ def snellen(
 def test_code_that_was_changed_between_two_scorings_is_not_compared(snellen: Command) -> None:
     for case in CASES:
         for file, text in case.files.items():
-            Path(file).parent.mkdir(exist_ok=True)
+            Path(file).parent.mkdir(parents=True, exist_ok=True)
             Path(file).write_text(text)
         assert snellen("score", "runs/a", *case.flags)[0] == 0, case
         assert "changed" not in snellen("report", "runs/a")[2], case

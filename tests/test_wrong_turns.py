@@ -643,6 +643,13 @@ def test_a_function_is_a_metric_or_a_judge(
     assert code == 2 and message in err
 
 
+def test_the_advice_after_a_failed_judge_repeats_its_flag(own_code: Command) -> None:
+    Path("bad.py").write_text("def bad(question, reply, reference):\n    return float(1 / 0)\n")
+    code, _, err = own_code("score", "runs/x", "--judge", "bad.py:bad")
+    assert code == 2 and "ZeroDivisionError" in err
+    assert "correct the problem, then run `snellen score runs/x --judge bad.py:bad`" in err
+
+
 def test_a_function_with_other_parameters_is_no_judge(own_code: Command) -> None:
     Path("wrong.py").write_text("def one(a):\n    return 1.0\n\n\ndef two(a, b):\n    return 1.0\n")
     for name, parameters in (("one", "(a)"), ("two", "(a, b)")):
