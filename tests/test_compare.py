@@ -902,14 +902,14 @@ def test_a_run_that_shares_nothing_with_the_others_is_left_out_with_the_reason(
     monkeypatch.chdir(tmp_path)
     for name, model, benchmark, protocol in (
         ("colour", "snellen:oracle", "eyechart/colour", "vanilla"),
-        ("circular", "snellen:oracle", "eyechart/shape", "circular"),
+        ("blind", "snellen:oracle", "eyechart/shape", "blind"),
         ("a", "snellen:oracle", "eyechart/shape", "vanilla"),
         ("b", "snellen:always-a", "eyechart/shape", "vanilla"),
     ):
         sn.evaluate(model, benchmark, protocol, limit=4, name=name, report=False)
     reasons = {
         "colour": "it was asked eyechart/colour, the others eyechart/shape",
-        "circular": "it was asked eyechart/shape under circular, the others under vanilla",
+        "blind": "it was asked eyechart/shape under blind, the others under vanilla",
     }
     _, alone, _ = command(capsys, "compare", "runs/a", "runs/b", "--json")
     for name, reason in reasons.items():
