@@ -387,7 +387,7 @@ def ask_mixed(name: str, shapes: str = "ordinary", template: str | None = None) 
         if reply is not None:
             findings.replies += 1
             # A template that opens a thought leaves the whole of a short reply inside it.
-            said = response.text or response.reasoning
+            said = response.text or response.reasoning or ""
             findings.equal_replies += reply == said
             if reply != said:
                 print(f"    {request.sample_id}: {reply!r} / {said!r}", file=sys.stderr)
