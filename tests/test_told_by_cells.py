@@ -887,3 +887,14 @@ def test_transcripts_of_a_file_about_speech_are_scored_by_words() -> None:
     for name, metric in (("asr_results", "word_error_rate"), ("results", "character_error_rate")):
         [taken] = taken_files(Path(table(f"{name}.csv", rows)), FileReading())
         assert taken.file.metrics[0] == metric
+
+
+def test_transcripts_that_nearly_all_replies_repeat_are_the_right_ones() -> None:
+    words = "turret, prepare to deploy the net; heading zero six five, target is a grey and white jet number"
+    rows = [
+        {"key": n, "transcript": f"{words} {n}", "prediction": f"{words} {n}"} for n in range(N)
+    ]
+    rows[0]["prediction"] = "nothing"
+    [taken] = taken_files(Path(table("asr.csv", rows)), FileReading())
+    assert taken.file.metrics[0] == "word_error_rate"
+    assert taken.file.rows[1].references == (f"{words} 1",)

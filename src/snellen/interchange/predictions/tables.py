@@ -359,7 +359,8 @@ def _is_read_in_reply(rows: Sequence[SourceRow], roles: TableRoles) -> bool:
             repeated[name] += _without_blanks(f'"{field}":{_as_json(cell)}') in text
     n_filled = filled[answer]
     are_sentences = n_words >= LONG_TEXT_WORDS * n_filled
-    if are_sentences and n_equal > MOSTLY * n_filled > 0 and not rest_of_gold(answer):
+    may_be_reply = "answer" in split_name(answer) and not rest_of_gold(answer)
+    if may_be_reply and are_sentences and n_equal > MOSTLY * n_filled > 0:
         return True
     parent, _, field = answer.rpartition(".")
     siblings = [name for name in filled if parent and name.rpartition(".")[0] == parent]
@@ -374,7 +375,7 @@ def _is_read_in_reply(rows: Sequence[SourceRow], roles: TableRoles) -> bool:
 
 def _other_answers(roles: TableRoles) -> list[str]:
     """Return the columns that are named like right answers, besides the one that was taken for them."""
-    taken = {*roles.roles["answer"], *roles.roles["reply"]}
+    taken = {name for role in ("answer", "reply", "id") for name in roles.roles.get(role, ())}
     outer = {name.rpartition(".")[0] for name in roles.roles["answer"]} - {""}
     others: list[str] = []
     for name, profile in roles.profiles.items():
