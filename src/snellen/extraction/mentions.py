@@ -465,7 +465,8 @@ def _find_parts(marked: MarkedReply, forms: OptionForms) -> list[Mention]:
             content_words = {word for word in forms.words[option] if is_content_word(word)}
             shared_words = content_words & sentence_words
             cover = len(shared_words) / len(content_words)
-            parts.append(Mention(option, "part", index, index, round(cover, 2)))
+            part = Mention(option, "part", first=index, last=index, cover=round(cover, 2))
+            parts.append(part)
         if len(parts) >= _MOST_PARTS:
             break
     return parts

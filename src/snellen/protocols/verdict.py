@@ -274,9 +274,8 @@ class JudgeMatching(JudgeTask, frozen=True, kw_only=True):
         labels_in_prompt = labels
         has_first_letters = "ABCD".startswith("".join(self.labels))
         if judge_texts.labels and has_first_letters:
-            labels_in_prompt = (
-                judge_texts.labels
-            )  # as the paper's prompt lists them, for at most four options
+            # As the paper's prompt lists them, for at most four options.
+            labels_in_prompt = judge_texts.labels
         question = self.question
         if judge_texts.ends_question:  # the prompt has a question mark of its own
             question = question.strip().removesuffix("?")

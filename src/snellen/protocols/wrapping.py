@@ -231,6 +231,7 @@ class Repeat(WrappingProtocol, frozen=True):
 
     @cached_property
     def label(self) -> str:
+        """Name of the protocol with its parameters, as in tables."""
         terms = []
         if self.k:
             terms.append(f"k={self.k}")

@@ -102,6 +102,7 @@ def open_sources(parts: Sequence[SourcePart], context: SourceContext) -> Callabl
         rankings.append((part.most, source(context)))
 
     def with_distractors(draft: Draft) -> Draft:
+        """Return a draft whose questions have the candidates of the sources."""
         rng = rng_for(context.benchmark, draft.id, "distractor sources", context.seed)
         rounds = []
         for question in draft.rounds:

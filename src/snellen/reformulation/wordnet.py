@@ -265,6 +265,7 @@ def _reader_class() -> Callable[[Any, Any], Any]:
                 super().__init__(root, omw)
 
         def open(self, file: str) -> Any:
+            """Open a file of WordNet; the list of lexicographer files, which Debian omits, is that of this module."""
             if file == "lexnames":
                 lines = [f"{number:02}\t{name}\t0\n" for number, name in enumerate(_LEXNAMES)]
                 return io.StringIO("".join(lines))

@@ -433,15 +433,25 @@ CONSISTENCY = ChoiceMetric(
         ),
     ),
 )
+
+
+def _maximum_over_options(presentations: int, options: int) -> float:
+    """Return the greatest instability of a question, where unparsed replies count as one more option."""
+    return greatest_instability(presentations, options + 1)
+
+
+def _maximum_over_texts(presentations: int, options: int) -> float:
+    """Return the greatest instability of a question as published, where each unparsed text is another choice."""
+    return greatest_instability(presentations, presentations)
+
+
 INSTABILITY = ChoiceMetric(
     description="entropy of the choices over presentations, in nats; unparsed replies count as one more choice",
     rows=(
         _entropy_row(
             "instability",
             unparsed="own kind",
-            question_maximum=lambda presentations, options: greatest_instability(
-                presentations, options + 1
-            ),
+            question_maximum=_maximum_over_options,
         ),
     ),
 )
@@ -452,9 +462,7 @@ LEGACY_INSTABILITY = ChoiceMetric(
             "legacy_instability",
             unparsed="kinds by text",
             secondary_to="instability",
-            question_maximum=lambda presentations, _: greatest_instability(
-                presentations, presentations
-            ),
+            question_maximum=_maximum_over_texts,
         ),
     ),
 )

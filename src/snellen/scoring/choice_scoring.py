@@ -189,6 +189,7 @@ def _circular_verdicts(question: AskedQuestion, answer: Answer, rotations: int) 
         return circular_of_parsed(without_unsure(passes), answer, rotations)
 
     def drop(passes: Passes) -> float | None:
+        """Return by how much the accuracy in the first rotation exceeds that in all rotations."""
         value = verdict(passes)
         if value is None:
             return None

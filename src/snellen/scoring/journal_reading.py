@@ -13,6 +13,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -453,24 +454,35 @@ def run_reading_stages(parts: Sequence[PartPredictions], stages: Sequence[NamedS
     predictions in `parts` are replaced in place.
     """
     for stage in stages:
-        replies: list[UnparsedReply] = []
-        # For each of these replies, where its prediction is stored.
-        places: list[tuple[PartPredictions, dict[Variant, Prediction], Variant]] = []
-        for part in parts:
-            for prediction_by_variant in part.predictions.values():
-                # A presentation may have been answered twice: `id` finds the reply that counts.
-                for variant, prediction in prediction_by_variant.items():
-                    reply = part.uncertain_replies.get(id(prediction))
-                    if reply is not None and stage.takes(prediction):
-                        replies.append(reply)
-                        places.append((part, prediction_by_variant, variant))
+        uncertain = list(_uncertain_replies(parts, stage))
+        new_predictions = stage.read([item.reply for item in uncertain])
+        for item, new_prediction in zip(uncertain, new_predictions, strict=True):
+            item.prediction_by_variant[item.variant] = new_prediction
+            new_reply = replace(item.reply, prediction=new_prediction)
+            item.part.uncertain_replies[id(new_prediction)] = new_reply
 
-        new_predictions = stage.read(replies)
-        for reply, place, new_prediction in zip(replies, places, new_predictions, strict=True):
-            part, prediction_by_variant, variant = place
-            prediction_by_variant[variant] = new_prediction
-            new_reply = replace(reply, prediction=new_prediction)
-            part.uncertain_replies[id(new_prediction)] = new_reply
+
+class _UncertainReply(NamedTuple):
+    """A reply that a stage is to read again, and where its prediction is stored."""
+
+    reply: UnparsedReply
+    part: PartPredictions
+    prediction_by_variant: dict[Variant, Prediction]
+    """The predictions on its question, which are part of those in `part`."""
+    variant: Variant
+
+
+def _uncertain_replies(
+    parts: Sequence[PartPredictions], stage: NamedStage
+) -> Iterator[_UncertainReply]:
+    """Yield the uncertain replies of some parts that a stage accepts."""
+    for part in parts:
+        for prediction_by_variant in part.predictions.values():
+            for variant, prediction in prediction_by_variant.items():
+                # A presentation may have been answered twice: `id` finds the reply that counts.
+                reply = part.uncertain_replies.get(id(prediction))
+                if reply is not None and stage.takes(prediction):
+                    yield _UncertainReply(reply, part, prediction_by_variant, variant)
 
 
 def predictions_in_order(

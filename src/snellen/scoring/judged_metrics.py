@@ -77,6 +77,7 @@ class JudgedMetric(Metric, frozen=True, kw_only=True):
         """Score the open questions by judge models. Questions without a reply are not sent to them."""
 
         def measure(measurable: Sequence[AskedQuestion]) -> Mapping[str, Sequence[Value]]:
+            """Return the values of some questions, by row; without judges, the reason why there is none."""
             if context.judges is not None:
                 return self.measure(measurable, context.judges)
             without_judge = [NO_JUDGE] * len(measurable)
@@ -230,6 +231,7 @@ def verdicts_on_questions(
 
 
 def _empty_lists(count: int) -> list[list[Verdict]]:
+    """Return as many different empty lists."""
     return [[] for _ in range(count)]
 
 
@@ -245,7 +247,9 @@ def valid_marks(verdicts: list[list[Verdict]]) -> list[float]:
 
 def unmarked_reason(verdicts: list[list[Verdict]]) -> Unscored:
     """Return why a question without a valid mark has no value."""
-    return Unscored("no verdict", verdicts[0][0].outcome)
+    first_presentation = verdicts[0]
+    first_verdict = first_presentation[0]
+    return Unscored("no verdict", first_verdict.outcome)
 
 
 def grade_shares(grades: Mapping[str, int]) -> Reduce:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, combinations, groupby
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -39,7 +39,7 @@ from snellen.models.base import AsyncModel, Model
 from snellen.models.identity import identity_of
 from snellen.records import Method, Prediction, Result, Score
 from snellen.runs.own_questions import reopen_benchmark
-from snellen.runs.run_folder import RunManifest, journals, read_manifest
+from snellen.runs.run_folder import BenchmarkUse, RunManifest, journals, read_manifest
 from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.scoring.answers import (
     answers_at_hand,
@@ -235,6 +235,7 @@ def scorings_by_age(run: Path) -> list[str]:
     """
 
     def age(name: str) -> tuple[int, bool, int]:
+        """Return what a scoring is sorted by: when it was asked for, then the standard scoring last, then its file's time."""
         path = scoring_folder(run, name) / SCORING
         try:
             order = _decoded(path, StoredScoring).order
@@ -632,9 +633,11 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
             f"{run} has new replies or ratings since it was scored; score it again: snellen score {shell_word(run)}"
         )
     remember_rows(description.own_rows)
-    predictions = _locate_records(folder / PREDICTIONS, Prediction, _OfBenchmark)
-    tallies = _locate_records(folder / COUNTS, QuestionCounts, _OfBenchmark)
-    scores = _locate_records(folder / SCORES, Score, _OfRow)
+    records = _LocatedRecords(
+        predictions=_locate_records(folder / PREDICTIONS, Prediction, _OfBenchmark),
+        tallies=_locate_records(folder / COUNTS, QuestionCounts, _OfBenchmark),
+        scores=_locate_records(folder / SCORES, Score, _OfRow),
+    )
     convention = "as-published" if description.scoring.as_published else "standard"
     results = []
     for flat in _decoded(folder / RESULTS, list[dict[str, Any]]):
@@ -647,31 +650,8 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
         errata_by_name = chosen_errata(True, ())
     benchmarks = []
     for use in manifest.benchmarks:
-        opened = reopen_benchmark(use, run)
-        rules = rules_of(opened.spec, description.scoring)
-        golds = answers_at_hand(opened.folder)
-        key = _OfBenchmark(use.name)
-        if use.name in errata_by_name and golds:
-            errata = errata_by_name[use.name]
-            golds, _ = corrected_answers(errata, opened.samples(use.selection), golds)
-        score_rows: dict[RowKey, StoredRecords[Score]] = {}
-        for row, row_scores in scores.items():
-            if row.benchmark == use.name:
-                score_rows[row.protocol, row.method, row.metric] = row_scores
-        benchmarks.append(
-            ScoredBenchmark(
-                spec=spec_by_rules(opened.spec, rules),
-                samples=with_answer_tags(opened.samples(use.selection), golds or {}),
-                predictions=predictions.get(key, ()),
-                score_rows=score_rows,
-                answers=golds or {},
-                tallies=tallies.get(key, ()),
-                published=rules,
-                requested_metrics=description.scoring.metrics,
-                answers_missing=golds is None,
-                n_corrected=description.n_corrected.get(use.name, 0),
-            )
-        )
+        errata = errata_by_name.get(use.name)
+        benchmarks.append(_stored_benchmark(use, run, description, records, errata))
     counterpart = None
     if description.counterpart is not None:
         counterpart = load_scoring(run, description.counterpart)
@@ -690,6 +670,54 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
         stored_rows=tuple(results),
         stored_in=folder,
         code=description.code,
+    )
+
+
+class _LocatedRecords(NamedTuple):
+    """Where the records of a stored scoring are in its files."""
+
+    predictions: Mapping[_OfBenchmark, StoredRecords[Prediction]]
+    tallies: Mapping[_OfBenchmark, StoredRecords[QuestionCounts]]
+    scores: Mapping[_OfRow, StoredRecords[Score]]
+
+
+def _stored_benchmark(
+    use: BenchmarkUse,
+    run: Path,
+    description: StoredScoring,
+    records: _LocatedRecords,
+    errata: Errata | None,
+) -> ScoredBenchmark:
+    """Return a benchmark of a run as a stored scoring has it.
+
+    Args:
+        use: The benchmark, and which of its samples the run used.
+        run: The folder of the run.
+        description: The settings of the scoring.
+        records: The records of the scoring, of all benchmarks.
+        errata: The list by which its ground truths were corrected; None if they were not.
+    """
+    opened = reopen_benchmark(use, run)
+    rules = rules_of(opened.spec, description.scoring)
+    golds = answers_at_hand(opened.folder)
+    if errata is not None and golds:
+        golds, _ = corrected_answers(errata, opened.samples(use.selection), golds)
+    score_rows: dict[RowKey, StoredRecords[Score]] = {}
+    for row, row_scores in records.scores.items():
+        if row.benchmark == use.name:
+            score_rows[row.protocol, row.method, row.metric] = row_scores
+    key = _OfBenchmark(use.name)
+    return ScoredBenchmark(
+        spec=spec_by_rules(opened.spec, rules),
+        samples=with_answer_tags(opened.samples(use.selection), golds or {}),
+        predictions=records.predictions.get(key, ()),
+        score_rows=score_rows,
+        answers=golds or {},
+        tallies=records.tallies.get(key, ()),
+        published=rules,
+        requested_metrics=description.scoring.metrics,
+        answers_missing=golds is None,
+        n_corrected=description.n_corrected.get(use.name, 0),
     )
 
 

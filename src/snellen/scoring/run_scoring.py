@@ -48,6 +48,7 @@ from snellen.scoring.choice_scoring import score_choice
 from snellen.scoring.code_digests import code_digests, note_use
 from snellen.scoring.corrected_answers import corrected_answers
 from snellen.scoring.journal_reading import (
+    JournalIndex,
     PartPredictions,
     PartReader,
     PredictionsByQuestion,
@@ -129,29 +130,18 @@ def score_run(
 
     # A benchmark is scored in parts of this many samples.
     sizes: dict[str, int] = {}
-    part_numbers: dict[str, dict[str, int]] = {}
     for scorable in scorables:
-        size = _part_size(scorable, spec.metrics, samples_at_once, panel)
-        sizes[scorable.name] = size
-        part_of_sample: dict[str, int] = {}
-        for position, sample_id in enumerate(scorable.samples):
-            part_of_sample[sample_id] = position // size
-        part_numbers[scorable.name] = part_of_sample
-    journal_index = index_journals(folder, manifest, part_numbers)
+        sizes[scorable.name] = _part_size(scorable, spec.metrics, samples_at_once, panel)
+    journal_index = index_journals(folder, manifest, _part_numbers(scorables, sizes))
     reader = PartReader(folder, manifest, journal_index.journals)
-    benchmarks = {scorable.name: _ScoredParts(spool) for scorable in scorables}
+    scored_parts = {scorable.name: _ScoredParts(spool) for scorable in scorables}
     all_parts = _parts(scorables, sizes)
     # Judges are asked about the replies of all benchmarks at once. Otherwise each part is scored by itself.
     groups_of_parts: Iterable[list[_SamplePart]] = ([part] for part in all_parts)
     if panel:
         groups_of_parts = [list(all_parts)]
     for parts in groups_of_parts:
-        predictions_of_parts = []
-        for part in parts:
-            positions = journal_index.positions.get((part.scorable.name, part.number), ())
-            predictions_of_parts.append(
-                reader.read(part.scorable.name, part.samples, positions, part.scorable.reading)
-            )
+        predictions_of_parts = [_read_part(part, reader, journal_index) for part in parts]
         run_reading_stages(predictions_of_parts, stages)
         for part, part_predictions in zip(parts, predictions_of_parts, strict=True):
             _score_part(
@@ -159,17 +149,16 @@ def score_run(
                 part_predictions,
                 spec.metrics,
                 panel,
-                benchmarks[part.scorable.name],
+                scored_parts[part.scorable.name],
                 final=manifest.is_imported,
             )
 
     note_use(code)
     extent = RunExtent()
-    for scored in benchmarks.values():
-        extent = extent.plus(scored.extent)
     scored_benchmarks: list[ScoredBenchmark] = []
     for scorable in scorables:
-        parts_of_benchmark = benchmarks[scorable.name]
+        parts_of_benchmark = scored_parts[scorable.name]
+        extent = extent.plus(parts_of_benchmark.extent)
         scored_benchmarks.append(parts_of_benchmark.combine(scorable, spec.metrics))
     return ScoredRun(
         folder=folder,
@@ -455,6 +444,32 @@ def _parts(scorables: Sequence[_Scorable], sizes: Mapping[str, int]) -> Iterator
             yield _SamplePart(scorable, number, samples)
 
 
+def _part_numbers(
+    scorables: Sequence[_Scorable], sizes: Mapping[str, int]
+) -> dict[str, dict[str, int]]:
+    """Return the number of the part that each sample is in, by the name of the benchmark and the id of the sample.
+
+    Args:
+        scorables: The benchmarks.
+        sizes: The number of samples in a part, by the name of the benchmark.
+    """
+    numbers: dict[str, dict[str, int]] = {}
+    for scorable in scorables:
+        size = sizes[scorable.name]
+        numbers_of_samples: dict[str, int] = {}
+        for position, sample_id in enumerate(scorable.samples):
+            numbers_of_samples[sample_id] = position // size
+        numbers[scorable.name] = numbers_of_samples
+    return numbers
+
+
+def _read_part(part: _SamplePart, reader: PartReader, index: JournalIndex) -> PartPredictions:
+    """Read what the model answered to the samples of a part."""
+    name = part.scorable.name
+    positions = index.positions.get((name, part.number), ())
+    return reader.read(name, part.samples, positions, part.scorable.reading)
+
+
 class _ScoredParts:
     """Predictions, scores and tallies of the parts of a benchmark, collected in a spool."""
 
@@ -467,6 +482,7 @@ class _ScoredParts:
         self.extent = RunExtent()
 
     def add_predictions(self, predictions: Iterable[Prediction]) -> None:
+        """Write predictions to the temporary file."""
         self._predictions.append(self._spool.write(predictions))
 
     def add_scores(self, section: Section, scores: Iterable[Score]) -> None:
@@ -481,6 +497,7 @@ class _ScoredParts:
             batch = list(islice(remaining, SCORES_AT_ONCE))
 
     def add_tallies(self, section: Section, tallies: Sequence[QuestionCounts]) -> None:
+        """Write the counts of questions of a metric to the temporary file."""
         self._tallies[section].append(self._spool.write(tallies))
 
     def combine(self, scorable: _Scorable, requested: tuple[str, ...]) -> ScoredBenchmark:
@@ -530,28 +547,8 @@ def _score_part(
     `final` is true if no more replies will come, as in a run that another program made.
     """
     scorable = part.scorable
-    predictions = part_predictions.predictions
     for number, protocol in enumerate(scorable.protocols):
-        questions = []
-        for sample in part.samples.values():
-            if not protocol.applies(sample):
-                continue
-            for turn in range(len(sample.rounds)):
-                key = (protocol.label, sample.id, turn)
-                answered_before = part_predictions.answered_steps.get(key)
-                if answered_before is None:
-                    answered_before = _answered_rounds_before(predictions, protocol, sample, turn)
-                question = AskedQuestion(
-                    protocol=protocol,
-                    sample=sample,
-                    number=turn,
-                    answer=scorable.answers.get((sample.id, turn)),
-                    predictions=predictions_in_order(predictions.get(key, {})),
-                    before=answered_before,
-                    final=final,
-                )
-                questions.append(question)
-
+        questions = _asked_questions(part, part_predictions, protocol, final=final)
         scored.extent = scored.extent.plus(extent_of(questions))
         headline = HeadlineScores(scorable.headline)
         choice_scores = _choice_scores(questions, part_predictions.costs)
@@ -571,7 +568,41 @@ def _score_part(
         last_section = (number, len(names) + 1)
         scored.add_scores(last_section, headline.question_scores())
         scored.add_tallies(last_section, headline.tallies(part.samples))
-    scored.add_predictions(_in_sample_order(part, predictions))
+    scored.add_predictions(_in_sample_order(part, part_predictions.predictions))
+
+
+def _asked_questions(
+    part: _SamplePart, part_predictions: PartPredictions, protocol: Protocol, *, final: bool
+) -> list[AskedQuestion]:
+    """Return the questions of a part that a protocol asks, each with its answer and the predictions on it.
+
+    Args:
+        part: The part of a benchmark.
+        part_predictions: What was read in the replies to its samples.
+        protocol: The protocol.
+        final: Whether no more replies will come.
+    """
+    predictions = part_predictions.predictions
+    questions: list[AskedQuestion] = []
+    for sample in part.samples.values():
+        if not protocol.applies(sample):
+            continue
+        for turn in range(len(sample.rounds)):
+            key = (protocol.label, sample.id, turn)
+            answered_before = part_predictions.answered_steps.get(key)
+            if answered_before is None:
+                answered_before = _answered_rounds_before(predictions, protocol, sample, turn)
+            question = AskedQuestion(
+                protocol=protocol,
+                sample=sample,
+                number=turn,
+                answer=part.scorable.answers.get((sample.id, turn)),
+                predictions=predictions_in_order(predictions.get(key, {})),
+                before=answered_before,
+                final=final,
+            )
+            questions.append(question)
+    return questions
 
 
 def _answered_rounds_before(
