@@ -505,6 +505,7 @@ def build_reformed(
     embedder = _image_embedder(spec.embeddings) if spec.embeddings else None
 
     def build_version(decisions: Decisions, folder: Path) -> Benchmark:
+        """Build the benchmark in a folder, with what the checks have decided about its questions so far."""
         with _distractor_writer(spec.writer) as writer:
             return build_benchmark(
                 entry,

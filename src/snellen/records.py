@@ -411,6 +411,7 @@ class Request(Struct, frozen=True, omit_defaults=True, dict=True):
 
     @property
     def images(self) -> tuple[ImageRef, ...]:
+        """The images of all messages, in order."""
         images: list[ImageRef] = []
         for message in self.messages:
             for part in message.content:

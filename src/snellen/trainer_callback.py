@@ -123,6 +123,14 @@ class EvaluationCallback(transformers.TrainerCallback):
     def _evaluate(
         self, state: Any, model: Any = None, processing_class: Any = None, **others: Any
     ) -> None:
+        """Evaluate the model at the present step, unless it was evaluated there, and log the scores.
+
+        Args:
+            state: The state of the trainer.
+            model: The model, as the trainer passes it to callbacks.
+            processing_class: Its processor, if the trainer has one.
+            **others: What else the trainer passes; not used.
+        """
         step = state.global_step
         # Only the first process has results, and all processes have to decide alike whether to wait for each other.
         if step == self._last_step:
@@ -153,6 +161,7 @@ class EvaluationCallback(transformers.TrainerCallback):
         _wait_for_other_processes()
 
     def _log(self, results: Results, state: Any) -> None:
+        """Log the value of each benchmark, as the trainer logs its own evaluations."""
         scores: dict[str, float] = {}
         for row in results:
             if row.estimate.value is not None:
@@ -196,6 +205,7 @@ def _check_whole_weights(args: Any) -> None:
 
 
 def _wait_for_other_processes() -> None:
+    """Wait until all processes of a distributed training have come here."""
     import torch.distributed
 
     if torch.distributed.is_available() and torch.distributed.is_initialized():

@@ -135,14 +135,6 @@ def build_benchmark(
         warnings = [*manifest.warnings, *stats.notes]
         if usable_rows:
             warnings.extend(usable_rows.note())
-        origin = inputs.origin
-        if not origin:
-            if source:
-                origin = OWN_FILES
-            elif files:
-                origin = BESIDE_ENTRY
-            else:
-                origin = WITH_SNELLEN
         build_info = BuildInfo(
             read=stats.read,
             complete=stats.complete,
@@ -151,7 +143,7 @@ def build_benchmark(
             rejected=stats.rejected,
             chance=stats.chance,
             limit=inputs.limit or 0,
-            origin=origin,
+            origin=inputs.origin or _origin_of_files(source, entry_folder(spec)),
         )
         manifest = replace(manifest, warnings=tuple(warnings), build_info=build_info)
         if not inputs.may_replace:
@@ -161,6 +153,20 @@ def build_benchmark(
     if target == benchmark_folder(spec.name):
         keep_state(spec.name, state)
     return Benchmark(target)
+
+
+def _origin_of_files(source: Path | None, folder_of_entry: Path | None) -> str:
+    """Return how a manifest names the origin of files that were not downloaded.
+
+    Args:
+        source: The user's folder with the files; None if the user named none.
+        folder_of_entry: The folder of the entry, if it contains the files.
+    """
+    if source:
+        return OWN_FILES
+    if folder_of_entry:
+        return BESIDE_ENTRY
+    return WITH_SNELLEN
 
 
 def _check_target(target: Path) -> None:

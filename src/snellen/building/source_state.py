@@ -131,21 +131,7 @@ def source_state(spec: BenchmarkSpec, source: Path | None = None) -> SourceState
     """
     entry = entry_with_files(spec.name)
     if source:
-        tables: dict[str, int] = {}
-        folders: dict[str, str] = {}
-        contents: dict[str, str] = {}
-        for path in _named_paths(spec, source):
-            path = path.absolute()
-            if path.is_file():
-                tables[str(path)] = path.stat().st_mtime_ns
-            elif path.is_dir():
-                digest = _folder_digest(path)
-                if digest:
-                    folders[str(path)] = digest
-            content_digest = _content_digest(path)
-            if content_digest:
-                contents[str(path)] = content_digest
-        return SourceState(entry, tables=tables, folders=folders, contents=contents)
+        return _state_of_user_files(entry, _named_paths(spec, source))
 
     folder = entry_folder(spec)
     if folder is None:
@@ -160,6 +146,30 @@ def source_state(spec: BenchmarkSpec, source: Path | None = None) -> SourceState
     for path in paths:
         files.update(_files_below(path))
     return SourceState(entry, neighbour_digest=_metadata_digest(files))
+
+
+def _state_of_user_files(entry: str, paths: Iterable[Path]) -> SourceState:
+    """Return the present state of files and folders of the user.
+
+    Args:
+        entry: The file of the benchmark's entry if its data files are next to it; else empty.
+        paths: The files and folders.
+    """
+    tables: dict[str, int] = {}
+    folders: dict[str, str] = {}
+    contents: dict[str, str] = {}
+    for path in paths:
+        path = path.absolute()
+        if path.is_file():
+            tables[str(path)] = path.stat().st_mtime_ns
+        elif path.is_dir():
+            digest = _folder_digest(path)
+            if digest:
+                folders[str(path)] = digest
+        content_digest = _content_digest(path)
+        if content_digest:
+            contents[str(path)] = content_digest
+    return SourceState(entry, tables=tables, folders=folders, contents=contents)
 
 
 def is_built(spec: BenchmarkSpec) -> bool:

@@ -421,6 +421,7 @@ def _warn_of_skipped(error: DataError) -> str:
 
 @cache
 def _suites_by_name(named_folders: tuple[str, ...]) -> Mapping[str, Suite]:
+    """Return all suites by name, those of packages and those in the folders that the user names."""
     suites: dict[str, Suite] = {}
     for folder in _suite_folders(named_folders):
         if folder.suite is not None:
@@ -503,9 +504,7 @@ def _load_catalogue(named_folders: tuple[str, ...]) -> Entries:
         members_by_folder.append((folder, members))
         for file in folder.entries:
             try:
-                entry = _load_entry(file, folder, named_folders)
-                if suite and not folder.is_user_folder:
-                    _check_name(entry, _name_from_file(file, suite))
+                entry = _load_member(file, folder, named_folders)
             except DataError as error:
                 if folder.is_user_folder:
                     raise
@@ -530,6 +529,20 @@ def _load_catalogue(named_folders: tuple[str, ...]) -> Entries:
         faults |= _faults_of_unknown_names(folder, members, known_names)
     usable = {name: entry for name, entry in loaded.items() if name not in faults}
     return Entries(usable, late, faults)
+
+
+def _load_member(
+    file: Traversable, home: SuiteFolder, named_folders: tuple[str, ...]
+) -> LoadedEntry:
+    """Load the entry of a benchmark that is loaded with the catalogue. In a suite of a package, its name is that of its file.
+
+    Raises:
+        DataError: The file is wrong, or the benchmark has another name.
+    """
+    entry = _load_entry(file, home, named_folders)
+    if home.suite and not home.is_user_folder:
+        _check_name(entry, _name_from_file(file, home.suite))
+    return entry
 
 
 def _faults_of_unknown_names(
@@ -703,7 +716,13 @@ def _suites_in_user_folder(folder: Path) -> Iterator[SuiteFolder]:
     declarations = {kind: _toml_files(folder.joinpath(kind)) for kind in DECLARATIONS}
     if entry_files or any(declarations.values()):
         yield SuiteFolder(
-            None, str(folder), folder, folder, entry_files, declarations, is_user_folder=True
+            suite=None,
+            where=str(folder),
+            folder=folder,
+            entry_folder=folder,
+            entries=entry_files,
+            declarations=declarations,
+            is_user_folder=True,
         )
     elif not suite_files:
         raise DataError(f"{folder} contains neither a suite ({SUITE_FILE}) nor an entry (*.toml)")
@@ -722,7 +741,13 @@ def _read_suite(folder: Traversable, text: str, *, named: bool) -> SuiteFolder:
     entry_folder = folder.joinpath(ENTRIES)
     declarations = {kind: _toml_files(folder.joinpath(kind)) for kind in DECLARATIONS}
     return SuiteFolder(
-        suite, where, folder, entry_folder, _toml_files(entry_folder), declarations, named
+        suite=suite,
+        where=where,
+        folder=folder,
+        entry_folder=entry_folder,
+        entries=_toml_files(entry_folder),
+        declarations=declarations,
+        is_user_folder=named,
     )
 
 
@@ -786,7 +811,15 @@ def read_entry_file(file: Path) -> LoadedEntry:
         DataError: The file is wrong; the message names it.
     """
     folder = file.parent
-    home = SuiteFolder(None, str(file), folder, folder, (), {}, is_user_folder=True)
+    home = SuiteFolder(
+        suite=None,
+        where=str(file),
+        folder=folder,
+        entry_folder=folder,
+        entries=(),
+        declarations={},
+        is_user_folder=True,
+    )
     entry = _load_entry(file, home, folders_named())
     known_names = {"templates": entry.spec.prompts, "benchmarks": entries()}
     check_names(entry.spec, entry.where, known_names)

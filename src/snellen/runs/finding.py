@@ -346,6 +346,7 @@ def _open_matching(
         _announce_changes(benchmark, announce)
         yield benchmark
         return
+
     _refuse_folder_path(pattern)
     try:
         matching = select(pattern)
@@ -355,15 +356,36 @@ def _open_matching(
     for spec in matching:
         if spec.name not in without and _may_meet(condition, spec):
             specs.append(spec)
-    if not partial or len(specs) == 1:
-        for spec in specs:
-            try:
-                yield _built_benchmark(spec, announce, limit)
-            except (NoSourceError, MissingExtraError) as error:
-                if faults is None:
-                    raise
-                faults.append((spec.name, error))
+    if partial and len(specs) != 1:
+        yield from _open_those_built(pattern, specs, announce, limit=limit, faults=faults)
         return
+    for spec in specs:
+        try:
+            yield _built_benchmark(spec, announce, limit)
+        except (NoSourceError, MissingExtraError) as error:
+            if faults is None:
+                raise
+            faults.append((spec.name, error))
+
+
+def _open_those_built(
+    pattern: str,
+    specs: Sequence[BenchmarkSpec],
+    announce: Announce,
+    *,
+    limit: int | None,
+    faults: list[tuple[str, SnellenError]] | None,
+) -> list[Benchmark]:
+    """Return the benchmarks of a suite or glob, without those that are not built and cannot be.
+
+    Args:
+        pattern: The suite or glob.
+        specs: Its benchmarks.
+        announce: Receives lines about the benchmarks that are left out.
+        limit: The number of samples that is needed.
+        faults: Receives the name and the error of each benchmark that cannot be fetched, or of the pattern if there is
+            no other benchmark. If it is None, the error is raised in the latter case.
+    """
     missing = [spec for spec in specs if not is_ready(spec)]
     if len(missing) > 1:
         from snellen.fetching.sources import announce_fetch
@@ -383,7 +405,7 @@ def _open_matching(
         if faults is None:
             raise first_fault
         faults.append((pattern, first_fault))
-        return
+        return []
     for spec, fault in skipped:
         if isinstance(fault, NotFetchedError | MissingExtraError) and faults is not None:
             faults.append((spec.name, fault))
@@ -392,7 +414,7 @@ def _open_matching(
     if skipped:
         names = ", ".join(spec.short for spec, _ in skipped)
         announce(f"skipped from {pattern}, because they are not built yet: {names}")
-    yield from opened
+    return opened
 
 
 def _unknown_pattern(pattern: str, error: UnknownNameError) -> SnellenError:

@@ -13,7 +13,7 @@ from snellen.building.benchmark import EXAMPLES, Benchmark
 from snellen.installation import installed_versions
 from snellen.models.base import AsyncModel, Model, answers_by_sample
 from snellen.models.identity import identity_of
-from snellen.protocols.base import declaration_of
+from snellen.protocols.base import Protocol, declaration_of
 from snellen.records import EVALUATED
 from snellen.runs.driving import NO_ROLES, Roles
 from snellen.runs.finding import SelectedBenchmark
@@ -36,17 +36,18 @@ def manifest_of(model: Model | AsyncModel, plan: RunPlan, roles: Roles = NO_ROLE
     """
     started = datetime.now(UTC).isoformat(timespec="seconds")
     uses = []
-    labels: dict[str, None] = {}
-    wording_versions = {}
+    protocol_by_label: dict[str, Protocol] = {}
     for selected in plan.benchmarks:
         protocols = plan.protocols_of(selected.benchmark.spec)
-        labels_of_benchmark = tuple(protocol.label for protocol in protocols)
-        uses.append(_benchmark_use(selected, labels_of_benchmark, plan))
-        labels.update(dict.fromkeys(labels_of_benchmark))
-        for protocol in protocols:
-            wording_version = declaration_of(protocol).words
-            if wording_version is not None:
-                wording_versions[protocol.label] = wording_version(plan.templates)
+        labels = tuple(protocol.label for protocol in protocols)
+        uses.append(_benchmark_use(selected, labels, plan))
+        protocol_by_label.update(zip(labels, protocols, strict=True))
+
+    wording_versions = {}
+    for label, protocol in protocol_by_label.items():
+        wording_version = declaration_of(protocol).words
+        if wording_version is not None:
+            wording_versions[label] = wording_version(plan.templates)
 
     model_strings = {EVALUATED: model.name}
     role_models = {}
@@ -63,7 +64,7 @@ def manifest_of(model: Model | AsyncModel, plan: RunPlan, roles: Roles = NO_ROLE
         model=model.name,
         fingerprint=identity_of(model).fingerprint,
         benchmarks=tuple(uses),
-        protocols=tuple(labels),
+        protocols=tuple(protocol_by_label),
         templates=plan.templates.id,
         question_specs=(plan.question,),
         executed=(plan.execution,),

@@ -164,21 +164,10 @@ def plan_run(
         absent=None if spec.execution.strict else absent,
     )
 
-    published = _published_templates(benchmarks)
-    published_prompts = _published_prompts(benchmarks)
     has_own_prompts = question_spec.templates or question_spec.prompt
-    if (published or published_prompts) and spec.scoring.as_published and not has_own_prompts:
+    if spec.scoring.as_published and not has_own_prompts and _are_published(benchmarks):
         spec = spec.with_question(templates=AS_PUBLISHED)
-    makers_prompts: dict[str, PromptSet] = {}
-    if not (spec.question.templates or spec.question.prompt):
-        draft = RunPlan(spec, tuple(benchmarks), protocols, default_templates())
-        makers_prompts = _default_prompts(draft, announce)
-    templates = _find_templates(spec.question.templates, benchmarks, published, makers_prompts)
-    if spec.question.templates == AS_PUBLISHED:
-        templates = with_published_prompts(templates, published_prompts)
-        _announce_unverified_prompts(benchmarks, announce)
-    templates = templates.with_prompt(question_spec.prompt)
-    templates = _with_user_sampling(templates, question_spec)
+    templates = _templates_of_run(spec, benchmarks, protocols, announce)
 
     plan = RunPlan(spec, tuple(benchmarks), protocols, templates)
     check_roles(plan, dict(question_spec.roles))
@@ -189,24 +178,36 @@ def plan_run(
     if spec.execution.name:
         return plan
 
-    # The name of the folder depends on what is evaluated, and not on how the user named it.
-    benchmark_names = tuple(name_of_build(name) for name in question_spec.benchmarks)
-    protocol_labels = tuple(protocol.label for protocol in protocols)
-    question = replace(
-        question_spec,
-        benchmarks=benchmark_names,
-        protocols=protocol_labels or question_spec.methods,
-        method="generation",
-        templates=templates.id,
-        held_out_for=held_out,
-        cards="",
-        temperature=question_spec.temperature or None,
-        top_p=None if question_spec.top_p == 1 else question_spec.top_p,
-    )
+    question = _question_for_name(plan, held_out)
     name = automatic_name(question, spec.execution)
     announce_smaller_run(name, question, spec.execution, announce)
     named_spec = spec.with_execution(name=name)
     return replace(plan, spec=named_spec, has_automatic_name=True)
+
+
+def _question_for_name(plan: RunPlan, held_out: tuple[str, ...]) -> QuestionSpec:
+    """Return the settings after which the folder of a run is named.
+
+    They depend on what is evaluated, and not on how the user named it.
+
+    Args:
+        plan: The plan of the run.
+        held_out: Names of the benchmarks that are held out.
+    """
+    spec = plan.question
+    benchmark_names = tuple(name_of_build(name) for name in spec.benchmarks)
+    protocol_labels = tuple(protocol.label for protocol in plan.protocols)
+    return replace(
+        spec,
+        benchmarks=benchmark_names,
+        protocols=protocol_labels or spec.methods,
+        method="generation",
+        templates=plan.templates.id,
+        held_out_for=held_out,
+        cards="",
+        temperature=spec.temperature or None,
+        top_p=None if spec.top_p == 1 else spec.top_p,
+    )
 
 
 def samples_of(selected: SelectedBenchmark) -> Iterator[Sample]:
@@ -280,6 +281,40 @@ def _merge_decoding(requested: Decoding, of_templates: Decoding) -> Decoding:
         top_p=top_p,
         stop=requested.stop or of_templates.stop,
     )
+
+
+def _are_published(benchmarks: Sequence[SelectedBenchmark]) -> bool:
+    """Return whether the prompts of a published number, or the templates of a suite's paper, are known for some benchmarks."""
+    return bool(_published_templates(benchmarks) or _published_prompts(benchmarks))
+
+
+def _templates_of_run(
+    spec: RunSpec,
+    benchmarks: Sequence[SelectedBenchmark],
+    protocols: tuple[Protocol, ...],
+    announce: Announce,
+) -> PromptTemplates:
+    """Return the prompt templates of a run, with its user's prompt and sampling settings.
+
+    Args:
+        spec: The run, whose question names the templates.
+        benchmarks: The benchmarks of the run.
+        protocols: Protocols for all benchmarks; if empty, each benchmark has its own.
+        announce: Receives lines about benchmarks that are not asked in the words of their makers.
+    """
+    question = spec.question
+    makers_prompts: dict[str, PromptSet] = {}
+    if not (question.templates or question.prompt):
+        draft = RunPlan(spec, tuple(benchmarks), protocols, default_templates())
+        makers_prompts = _default_prompts(draft, announce)
+    templates = _find_templates(
+        question.templates, benchmarks, _published_templates(benchmarks), makers_prompts
+    )
+    if question.templates == AS_PUBLISHED:
+        templates = with_published_prompts(templates, _published_prompts(benchmarks))
+        _announce_unverified_prompts(benchmarks, announce)
+    templates = templates.with_prompt(question.prompt)
+    return _with_user_sampling(templates, question)
 
 
 def _find_templates(

@@ -348,6 +348,7 @@ class RayPool:
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
+        """Forget a task that has ended. If it raised an error, the run fails."""
         self._tasks.discard(task)
         if task.cancelled():
             return

@@ -101,12 +101,12 @@ def progress_of(
         return lambda update: None
     [model] = plan.question.models
     total, different = count_planned_questions(plan, of_worker=of_worker)
-    state = RunProgress(
-        model, str(plan.folder), 0, total, different=different if different != total else 0
-    )
+    shown_different = different if different != total else 0
+    state = RunProgress(model, str(plan.folder), 0, total, different=shown_different)
     listener(state)
 
     def update_state(update: ProgressUpdate) -> None:
+        """Add an update to the state, and pass the state on."""
         nonlocal state
         state = replace(
             state,

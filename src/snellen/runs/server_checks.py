@@ -31,6 +31,7 @@ def query_servers(models: Mapping[str, Model | AsyncModel]) -> dict[str, ServerF
     facts_by_role: dict[str, ServerFacts] = {}
 
     async def query_all() -> None:
+        """Query the models one after the other, and close each of them."""
         for role, model in served_models.items():
             try:
                 facts = await model.server_facts()

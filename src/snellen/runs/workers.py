@@ -117,37 +117,21 @@ def _worker_processes(
             locked until the last of them has ended.
         listen: Called for each process in a thread of its own. It reads what the process prints, to the end.
     """
-    spec = plan.spec
+    n_workers = plan.spec.execution.workers
     processes: list[subprocess.Popen[bytes]] = []
     threads: list[threading.Thread] = []
-    parts: dict[str, QuestionPart] = {}
-    earlier_parts: dict[str, QuestionPart] = {}
-    for use in plan.benchmarks:
-        name = use.benchmark.name
-        if use.selection.part:
-            parts[name] = use.selection.part
-        if use.earlier and use.earlier.part:
-            earlier_parts[name] = use.earlier.part
     try:
-        for number in range(spec.execution.workers):
+        for number in range(n_workers):
             process = subprocess.Popen(
                 [sys.executable, "-m", "snellen.runs.workers"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                env={**os.environ, **_worker_environment(number, spec.execution.workers)},
+                env={**os.environ, **_worker_environment(number, n_workers)},
                 pass_fds=(lock_file,),
             )
             processes.append(process)
             if process.stdin:
-                job = _Job(
-                    number=number,
-                    spec=spec.of_model(),
-                    reusable_runs=plan.reusable_runs,
-                    parts=parts,
-                    earlier=earlier_parts,
-                    budget_used=plan.budget_used,
-                    is_command_line=is_command_line(),
-                )
+                job = _job_of_worker(plan, number)
                 process.stdin.write(msgspec.json.encode(job, enc_hook=str))
                 process.stdin.close()
             thread = threading.Thread(target=listen, args=(process,))
@@ -166,6 +150,27 @@ def _worker_processes(
         for process in processes:
             if process.stdout:
                 process.stdout.close()
+
+
+def _job_of_worker(plan: RunPlan, number: int) -> _Job:
+    """Return what a worker process is told: the plan of the run, and which worker it is."""
+    parts: dict[str, QuestionPart] = {}
+    earlier_parts: dict[str, QuestionPart] = {}
+    for use in plan.benchmarks:
+        name = use.benchmark.name
+        if use.selection.part:
+            parts[name] = use.selection.part
+        if use.earlier and use.earlier.part:
+            earlier_parts[name] = use.earlier.part
+    return _Job(
+        number=number,
+        spec=plan.spec.of_model(),
+        reusable_runs=plan.reusable_runs,
+        parts=parts,
+        earlier=earlier_parts,
+        budget_used=plan.budget_used,
+        is_command_line=is_command_line(),
+    )
 
 
 def _worker_environment(number: int, workers: int) -> dict[str, str]:
