@@ -132,25 +132,23 @@ def describe(
         _add_related(described, none, related)
 
     if forms.yes_option is not None:
-        rejects_all = (
-            not whole and _announces_no_option(marked) and not _announces_claim(marked, question)
-        )
+        rejects_all = not whole and _announces_neither(marked, question)
         rejected = range(len(options)) if rejects_all else ()
         return ReplyFeatures(
             options=described, none=none, related=related, rejected=frozenset(rejected)
         )
 
-    rejecting: set[int] = set()
+    ruled_out: set[int] = set()
     if _can_reject(marked, question):
         for option, words in enumerate(forms.words):
             is_only_denied = denied_by_option[option] and not asserted_by_option[option]
             if is_only_denied and not _has_denial(words):
-                rejecting.add(option)
-    for option in rejecting:
+                ruled_out.add(option)
+    for option in ruled_out:
         described[option]["rejected"] = 1.0
         described[option][f"rejected of {min(len(described), 3)}"] = 1.0
     return ReplyFeatures(
-        options=described, none=none, related=related, rejected=frozenset(rejecting)
+        options=described, none=none, related=related, rejected=frozenset(ruled_out)
     )
 
 
@@ -618,6 +616,11 @@ def _describe_no_answer(evidence: _Evidence, *, cut: bool) -> Features:
     if any(word in marked.text for word in dense_words("negation")):
         features["none, dense denial"] = 1.0
     return features
+
+
+def _announces_neither(marked: MarkedReply, question: str) -> bool:
+    """Return whether a reply to a yes-no question announces an answer that is neither yes nor no, in any words."""
+    return _announces_no_option(marked) and not _announces_claim(marked, question)
 
 
 def _announces_no_option(marked: MarkedReply) -> bool:

@@ -156,7 +156,15 @@ def drive_batches(
         senders: dict[str, BatchSender] = {}
         for role, batching_model in batching_models.items():
             stack.callback(_close, batching_model, loop)
-            senders[role] = BatchSender(role, batching_model, store, ledger, budget, progress, loop)
+            senders[role] = BatchSender(
+                role=role,
+                model=batching_model,
+                store=store,
+                ledger=ledger,
+                budget=budget,
+                progress=progress,
+                loop=loop,
+            )
 
         unfinished_items: list[ActiveItem] = []
         for item in items:

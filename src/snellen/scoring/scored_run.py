@@ -508,6 +508,16 @@ def empty_reply_sentences(scored: ScoredRun) -> Iterator[str]:
     yield f"{n_empty:,} of {n_replies:,} replies {verb} empty{advice}"
 
 
+def _answered_in_sentences(benchmark: ScoredBenchmark) -> set[tuple[str, int]]:
+    """Return the questions, by sample and round, to which a reply is at least `MIN_WORDS_OF_SENTENCE` words long."""
+    questions: set[tuple[str, int]] = set()
+    for prediction in benchmark.predictions:
+        words = (prediction.text or "").split()
+        if len(words) >= MIN_WORDS_OF_SENTENCE:
+            questions.add((prediction.sample_id, prediction.turn))
+    return questions
+
+
 MIN_WORDS_OF_SENTENCE = 5
 MAX_SHARE_OF_SENTENCES = 0.05
 """If a larger share of replies is wrong and a sentence, a warning says that the metric compares whole texts."""
@@ -528,11 +538,7 @@ def whole_text_sentences(scored: ScoredRun) -> Iterator[str]:
         metrics = {name for name in names if declared_row(name).whole_text}
         if not metrics or benchmark.spec.metrics[:1] == ("typed_match",):
             continue
-        answered_in_sentences: set[tuple[str, int]] = set()
-        for prediction in benchmark.predictions:
-            n_words = len((prediction.text or "").split())
-            if n_words >= MIN_WORDS_OF_SENTENCE:
-                answered_in_sentences.add((prediction.sample_id, prediction.turn))
+        answered_in_sentences = _answered_in_sentences(benchmark)
         for name in metrics:
             for score in benchmark.scores_of(name):
                 if score.value is not None:

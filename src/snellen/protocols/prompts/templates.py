@@ -488,6 +488,15 @@ def _methods(content: Any, where: str) -> dict[Method, Instructions]:
     return instructions
 
 
+def _placeholders_in(text: str) -> set[str]:
+    """Return the names in braces of a text: "label" of "({label})". Raises ValueError if a brace is not closed."""
+    placeholders: set[str] = set()
+    for _, placeholder, _, _ in string.Formatter().parse(text):
+        if placeholder is not None:
+            placeholders.add(placeholder)
+    return placeholders
+
+
 def _check_layout(layout: Layout, where: str, *, has_words: bool = False) -> None:
     """Raise DataError if a text of a layout lacks a placeholder that it needs, or has one that is never filled.
 
@@ -515,11 +524,8 @@ def _check_layout(layout: Layout, where: str, *, has_words: bool = False) -> Non
     for name, filled_placeholders in filled.items():
         text = getattr(layout, name)
         location = f"{where}: [layout] {name} = {text!r}"
-        placeholders: set[str] = set()
         try:
-            for _, placeholder, _, _ in string.Formatter().parse(text):
-                if placeholder is not None:
-                    placeholders.add(placeholder)
+            placeholders = _placeholders_in(text)
         except ValueError as error:
             raise DataError(f"{location}: {error}") from None
         needed_placeholders = needed.get(name, set())
