@@ -185,6 +185,19 @@ def test_answers_pass_one_door_before_they_are_compared(reply, gold, value):
 
 
 @pytest.mark.parametrize(
+    ("question", "value"),
+    [
+        ("Which day comes after 11 May 2020?", 1.0),
+        ("Which is later, 11 May 2020 or 12 May 2020?", 0.0),
+        ("Which day is it?", 0.0),
+    ],
+)
+def test_a_date_of_the_question_may_be_repeated(question: str, value: float) -> None:
+    reply = AskedReply("The day after May 11, 2020 is May 12, 2020.", question)
+    assert typed_match(reply, ["2020-05-12"]) == value
+
+
+@pytest.mark.parametrize(
     "reply", ["2011<|im_end|>", "2011</s>", "<answer>2011</answer>", "\\boxed{2011}", "**2011**"]
 )
 def test_exact_match_sees_no_turn_tokens_and_frames(reply):
@@ -260,6 +273,16 @@ def test_pope_does_not_depend_on_order_or_repetition_and_its_f1_follows_from_p_a
         ("22 Mar 2026", 1.0),
         ("May 22, 2026", 0.0),
         ("From March 22, 2026 to 24 March 2026", 0.0),
+        # The same date in two forms, and numbers that are no date.
+        ("2026-03-22 (22/03/2026)", 1.0),
+        ("03/22/2026 (March 22, 2026)", 1.0),
+        ("March 22, 2026, call 555-12-3456", 1.0),
+        ("Since version 1.2.3, of March 22, 2026", 1.0),
+        # The answer that is announced, and denied dates.
+        ("It says 20 March 2026 and 22 March 2026.\nFinal answer: March 22, 2026", 1.0),
+        ("It says 20 March 2026 and 22 March 2026.\nFinal answer: March 20, 2026", 0.0),
+        ("The date is March 22, 2026, not March 24, 2026.", 1.0),
+        ("It isn't March 22, 2026", 0.0),
     ],
 )
 @pytest.mark.parametrize("gold", ["2026-03-22", "March 22, 2026", "22 March 2026"])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import date
+from typing import NamedTuple
 
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MONTHS = tuple(
@@ -17,6 +19,7 @@ _DATE_WITH_MONTH_NAME = re.compile(
 )
 """A date with its month in words: `March 22, 2026`, `22 Mar 2026`."""
 _NUMERIC_DATE = re.compile(r"(?<![\d/.-])(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})(?![\d/-])")
+_YEAR_DIGITS = 4
 
 
 def date_in_full(text: str) -> date | None:
@@ -54,30 +57,36 @@ def _iso_form_of_match(match: re.Match[str]) -> str:
     return f"{match['year']}-{month:02}-{day:02}"
 
 
-def has_date(reply: str) -> bool:
-    """Return whether a reply has a date, in figures or with its month in words."""
-    return _NUMERIC_DATE.search(in_iso_form(reply)) is not None
+class DateMention(NamedTuple):
+    """A date in a text."""
+
+    start: int
+    """Where it begins in the text."""
+    possible_dates: frozenset[date]
+    """What it may mean: one date, or two if day and month may be exchanged."""
 
 
-def states_date(reply: str, expected: date) -> bool:
-    """Return whether the only date in a reply may be the expected one: year first, day first or month first.
+def dates_in(text: str) -> list[DateMention]:
+    """Return the dates with a year of four digits in a text, in figures with year first, day first or month first.
+
+    Numbers that are no date, such as those of a version or a telephone, are left out.
 
     Examples:
-        >>> states_date("It was 22/03/2026.", date(2026, 3, 22)), states_date("March 22, 2026", date(2026, 3, 22))
-        (True, True)
-        >>> states_date("From 22/03/2026 to 24/03/2026.", date(2026, 3, 22))
-        False
+        >>> [mention.start for mention in dates_in("From 22/03/2026 to 24/03/2026, call 555-12-3456.")]
+        [5, 19]
     """
-    match_by_text = {match[0]: match for match in _NUMERIC_DATE.finditer(in_iso_form(reply))}
-    if len(match_by_text) != 1:
-        return False
-    [match] = match_by_text.values()
-    first = int(match[1])
-    second = int(match[3])
-    third = int(match[4])
-    possible_dates = (  # (year, month, day)
-        (first, second, third),
-        (third, second, first),
-        (third, first, second),
-    )
-    return (expected.year, expected.month, expected.day) in possible_dates
+    mentions: list[DateMention] = []
+    for match in _NUMERIC_DATE.finditer(text):
+        first, second, third = match[1], match[3], match[4]
+        orders: list[tuple[str, str, str]] = []  # (year, month, day)
+        if len(first) == _YEAR_DIGITS:
+            orders.append((first, second, third))
+        if len(third) == _YEAR_DIGITS:
+            orders += [(third, second, first), (third, first, second)]
+        possible_dates: set[date] = set()
+        for order in orders:
+            with suppress(ValueError):
+                possible_dates.add(date(*map(int, order)))
+        if possible_dates:
+            mentions.append(DateMention(match.start(), frozenset(possible_dates)))
+    return mentions

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import date
 
 from snellen.errors import DataError
 from snellen.extraction.asked_reply import AskedReply, question_of
@@ -24,7 +25,7 @@ from snellen.extraction.standard import read_choice
 from snellen.extraction.tokens import compared_form
 from snellen.extraction.yes_no import verdict_part
 from snellen.formats.quantities import holds_quantities
-from snellen.metrics.dates import date_in_full, has_date, states_date
+from snellen.metrics.dates import date_in_full, dates_in, in_iso_form
 from snellen.metrics.declaration import reply_metric
 from snellen.metrics.hallucination import read_yes_no
 from snellen.metrics.normalise import standard_normalise, vqa_normalise
@@ -118,8 +119,9 @@ def typed_match(reply: str, references: Sequence[str]) -> float:
     - a number: it must be the only number in the reply, in the answer that it announces, or in the last line of a
       calculation, in digits (with its sign and unit) or words. It may also end a sentence whose other numbers are in the
       question (`the share in 1994 is 1.0%`);
-    - a date such as `2026-03-22` or `March 22, 2026`: also the only date in the reply, in digits in any order
-      (`22/03/2026`) or with its month in words;
+    - a date such as `2026-03-22` or `March 22, 2026`: also the only date in the reply or in the answer that it announces, in
+      digits in any order (`22/03/2026`) or with its month in words. Dates that the reply denies, or that are in the
+      question, do not count;
     - any other text: its words, without an article before them, must occur consecutively, plural or singular, without a negation just before them (`not
       a dog` is not dog); if the question offers it among others ("liver or spleen?") and the reply names several of
       these, it must be the one that the reply chooses;
@@ -149,13 +151,36 @@ def typed_match(reply: str, references: Sequence[str]) -> float:
 def _states_reference(reply: str, gold: str, reference: str) -> bool:
     """Return whether a reply gives a reference answer, compared as a date, a letter, signs, a number or words."""
     expected_date = date_in_full(reference)
-    if expected_date is not None and has_date(reply):
-        return states_date(reply, expected_date)
+    if expected_date is not None and dates_in(in_iso_form(reply)):
+        return _states_date(reply, expected_date)
     if reference.strip() in LETTERS and len(reply.split()) > 1:
         return letter_in(reply) == reference.strip()
     if gold in _ARTICLES:
         return reply.strip().casefold() == reference.strip().casefold()
     return _states_words(reply, gold, reference) and _same_numbers(reply, reference)
+
+
+def _states_date(reply: str, expected: date) -> bool:
+    """Return whether a reply, or the answer that it announces, states a date and no other one.
+
+    A date may be stated several times in different forms. Dates that the reply denies are left out (`not March 24, 2026`),
+    and so are other dates of the question.
+    """
+    text = in_iso_form(stated_answer(reply))
+    if not dates_in(text):
+        text = in_iso_form(reply)
+    stated: list[frozenset[date]] = []
+    for mention in dates_in(text):
+        words_before = standard_normalise(text[: mention.start]).split()
+        if not _ends_in_negation(words_before):
+            stated.append(mention.possible_dates)
+
+    asked_about: set[date] = set()
+    for mention in dates_in(in_iso_form(question_of(reply))):
+        asked_about |= mention.possible_dates
+    if expected not in asked_about:
+        stated = [dates for dates in stated if expected in dates or dates.isdisjoint(asked_about)]
+    return bool(stated) and all(expected in dates for dates in stated)
 
 
 def _same_numbers(reply: str, reference: str) -> bool:
