@@ -347,9 +347,26 @@ def test_what_names_a_thing_or_a_side_is_no_short_answer(reply: str) -> None:
         ("cup", "a cup", True),
         ("the B team", "A team", False),
         ("nothing", "the", False),
+        # "A" after an article is a name, and the other word of `The The` is not an article alone.
+        ("It is a train", "the A train", False),
+        ("the A train", "the A train", True),
+        ("The The", "The The", True),
+        ("an A", "an A", True),
+        ("a B", "an A", False),
+        # "a" is a number.
+        ("one week", "a week", True),
+        ("1 week", "a week", True),
+        ("week", "a week", True),
+        ("two weeks", "a week", False),
+        ("It takes 12 hours.", "an hour", False),
+        ("twenty hours, then an hour", "an hour", True),
+        ("three hundred", "a hundred", False),
+        ("two dogs", "the dog", True),
     ],
 )
 def test_an_article_before_a_reference_need_not_be_said(
     reply: str, reference: str, *, is_right: bool
 ) -> None:
     assert typed_match(reply, [reference, "a hat"]) == is_right
+    if reference != "the":
+        assert typed_match(reply, [reference]) == is_right

@@ -50,8 +50,9 @@ _NEGATIONS = {
 }
 _ARTICLES = {"", "a", "an", "the"}
 """What golds are after normalisation that hold no word of their own."""
-_LEADING_ARTICLE = re.compile(r"^\s*(?:[Tt]he|an?)\s+(?=\w)")
-"""An article at the beginning of a reference. `A` in capitals may be a name, as in `A team`."""
+_LEADING_ARTICLE = re.compile(r"^\s*(?:[Tt]he|an?)\s+(?!(?i:the|an?)\b)(?=\w)")
+"""An article at the beginning of a reference. `A` in capitals may be a name, as in `A team` and `the A train`."""
+_INDEFINITE_ARTICLE = re.compile(r"^\s*an?\s")
 _WORDS_AFTER_NEGATION = {"a", "an", "the", "any", "t", "is", "are", "really"}
 
 
@@ -122,8 +123,9 @@ def typed_match(reply: str, references: Sequence[str]) -> float:
     - a date such as `2026-03-22` or `March 22, 2026`: also the only date in the reply or in the answer that it announces, in
       digits in any order (`22/03/2026`) or with its month in words. Dates that the reply denies, or that are in the
       question, do not count;
-    - any other text: its words, without an article before them, must occur consecutively, plural or singular, without a negation just before them (`not
-      a dog` is not dog); if the question offers it among others ("liver or spleen?") and the reply names several of
+    - any other text: its words, without an article before them, must occur consecutively, plural or singular, without a
+      negation just before them (`not a dog` is not dog), and without another number if the article is `a` or `an` (`two
+      weeks` is not `a week`); if the question offers it among others ("liver or spleen?") and the reply names several of
       these, it must be the one that the reply chooses;
     - a text whose only word is an article: only the same reply.
 
@@ -215,17 +217,30 @@ def _states_words(reply: str, gold: str, reference: str) -> bool:
         stated_numbers = numbers_of(stated)
         return stated_numbers == expected or _concludes_with(stated, expected, question_of(reply))
 
-    return _names_undenied(reply, gold) and _is_chosen(reply, gold)
+    is_single = _INDEFINITE_ARTICLE.match(reference) is not None
+    return _names_undenied(reply, gold, is_single=is_single) and _is_chosen(
+        reply, gold, is_single=is_single
+    )
 
 
-def _names_undenied(text: str, gold: str) -> bool:
-    """Return whether a text has the words of a reference, which is normalised, without a negation just before them."""
+def _names_undenied(text: str, gold: str, *, is_single: bool = False) -> bool:
+    """Return whether a text has the words of a reference, without a negation just before them.
+
+    Args:
+        text: The text.
+        gold: The reference, normalised.
+        is_single: Whether the reference means a single thing, as `an hour` does. A number other than one just before the
+            words is then another answer, as in "2 hours".
+    """
     words = standard_normalise(text).split()
     gold_words = gold.split()
     for start in range(len(words) - len(gold_words) + 1):
         pairs = zip(words[start:], gold_words, strict=False)
         is_named = all(_is_same_word(word, gold_word) for word, gold_word in pairs)
-        if is_named and not _ends_in_negation(words[:start]):
+        if not is_named or _ends_in_negation(words[:start]):
+            continue
+        number_before = numbers_of(words[start - 1]) if start else set[float]()
+        if not is_single or number_before <= {1.0}:
             return True
     return False
 
@@ -239,7 +254,7 @@ def _is_same_word(word: str, gold_word: str) -> bool:
     return not forms.isdisjoint(gold_forms)
 
 
-def _is_chosen(reply: str, gold: str) -> bool:
+def _is_chosen(reply: str, gold: str, *, is_single: bool) -> bool:
     """Return whether a reply that names a reference chooses it among the answers that its question offers.
 
     "The spleen is larger than the liver" names both answers to "Which is larger, liver or spleen?". The first sentence
@@ -247,7 +262,7 @@ def _is_chosen(reply: str, gold: str) -> bool:
     """
     question = question_of(reply)
     offered = offered_answers(question)
-    are_gold = [_names_undenied(text, gold) for text in offered]
+    are_gold = [_names_undenied(text, gold, is_single=is_single) for text in offered]
     if are_gold.count(True) != 1:
         return True  # the question offers no choice, or the reference is not one of its answers
     n_named = sum(_names_undenied(reply, standard_normalise(text)) for text in offered)
