@@ -324,6 +324,18 @@ def test_the_documentation_lists_what_is_given_unasked_as_it_is_declared() -> No
     }
 
 
+def test_the_documentation_has_every_registered_metric() -> None:
+    page = (ROOT / "docs" / "reference" / "metric-definitions.md").read_text("utf-8")
+    documented = set(re.findall(r"`([a-z0-9_]+)`", page))
+    targets = registry.targets(
+        "metrics"
+    )  # those that tests register are objects, not names of places
+    own = [name for name, target in targets.items() if str(target).startswith("snellen.")]
+    assert len(own) > 100
+    absent = [name for name in own if name not in documented]
+    assert absent == []
+
+
 ROWS_OF_CHOICES = {
     # Four presentations: right, right, and two refusals: two of four, two of two, all; kinds of 2 and 2, or 2, 1 and 1.
     "accuracy": ("accuracy", 2 / 4),
