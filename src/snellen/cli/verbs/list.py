@@ -150,15 +150,16 @@ def _matching_benchmarks(words: Sequence[str], where: str) -> Listing:
     Raises:
         DataError: No benchmark matches.
     """
-    from snellen.catalogue.selection import select
-
     header, rows = benchmark_table(words, where)
+    if rows and len(words) == 1:
+        # What `snellen run` takes the word to mean comes first.
+        named = {spec.name for spec in _selected(words[0])}
+        rows.sort(key=lambda row: row[0] not in named)
     if not rows and len(words) == 1:
         unique_rows: dict[tuple[str, ...], None] = {}  # a name may begin another one
-        with suppress(UnknownNameError):
-            for spec in select(words[0]):
-                _, rows_of_benchmark = benchmark_table((spec.name,), where)
-                unique_rows.update(dict.fromkeys(rows_of_benchmark))
+        for spec in _selected(words[0]):
+            _, rows_of_benchmark = benchmark_table((spec.name,), where)
+            unique_rows.update(dict.fromkeys(rows_of_benchmark))
         rows = list(unique_rows)
     if not rows and len(words) == 1 and Path(words[0]).is_dir():
         header, rows = _benchmarks_in(Path(words[0]))
@@ -172,6 +173,15 @@ def _matching_benchmarks(words: Sequence[str], where: str) -> Listing:
         if similar_lists:
             hint = f"did you mean `snellen list {similar_lists[0]}`?"
     raise DataError(f"no benchmark matches {' and '.join(words) or where}; {hint}")
+
+
+def _selected(word: str) -> Sequence[BenchmarkSpec]:
+    """Return the benchmarks that `snellen run` takes a word to mean; none if it would refuse the word."""
+    from snellen.catalogue.selection import select
+
+    with suppress(DataError, UnknownNameError):
+        return select(word)
+    return ()
 
 
 def _check_is_no_path(words: Sequence[str]) -> None:
