@@ -2,8 +2,8 @@
 
     python bench/published_parts.py [SUITE]
 
-A part counts with its source: the makers' prompt, or that of others whose figures are printed, and the mean. A prompt that
-was never published is not lacking, if the entry says why. Below the table stands how many benchmarks have each part.
+A part counts with its source: the makers' prompt, or that of others whose figures are printed, and the mean. A prompt or a
+decoding that was never published is not lacking, if the entry says why. Below the table stands how many benchmarks have each part.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def parts_of(spec: BenchmarkSpec) -> dict[str, bool]:
     return {
         "prompt": has_prompt or has_none,
         "makers' prompt": has_none or (has_prompt and not number.prompt_by),
-        "decoding": bool(number.decoding),
+        "decoding": bool(number.decoding or number.no_decoding),
         "mean": bool(number.aggregate and number.aggregate_source),
         "split": bool(number.split),
         "reproduction": number.is_reproduced,

@@ -13,7 +13,7 @@ import small
 import snellen as sn
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries, suite_facts
-from snellen.catalogue.published_number import OWN_WORDING
+from snellen.catalogue.published_number import OWN_DECODING, OWN_WORDING
 from snellen.plugin_api import read_exchanges
 from snellen.protocols.prompts.templates import default_templates
 from snellen.records import Request
@@ -295,6 +295,51 @@ def test_runs_reports_and_cards_say_whose_wording_it_was(
         r"(?:In the published|Snellen's own) wording.*", Path("report.md").read_text()
     )
     assert notes == ([note] if note else [])
+
+
+def test_runs_lists_and_reports_say_that_no_decoding_was_published(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    no_decoding = ENTRY + 'no_decoding = "they ask no model"\n'
+    zoo(voices=no_decoding)
+    _, out, _ = small.command(capsys, "list", "zoo/voices", "--json")
+    assert f'"decoding":"{OWN_DECODING}: no decoding was published"' in out
+
+    for name, flags in (("plain", ()), ("published", ("--as-published",))):
+        _, out, err = small.command(
+            capsys, "run", "snellen:oracle", "zoo/voices", "--name", name, *flags
+        )
+        assert f"with {OWN_DECODING}, because none was published: zoo/voices" in err
+        assert f"{OWN_DECODING}, none was published: zoo/voices." in out
+    _, out, _ = small.command(capsys, "card", "runs/plain")
+    assert OWN_DECODING in out
+    # Who chooses the prompts does not ask for the published number.
+    _, out, err = small.command(
+        capsys, "run", "snellen:oracle", "zoo/voices", "--name", "long", "--templates", "long"
+    )
+    assert OWN_DECODING not in out + err
+
+
+def test_every_entry_applies_the_decoding_that_it_declares() -> None:
+    """The words of `decoding` and the settings of the set that it names are the same facts."""
+    wrong: list[str] = []
+    for name, spec in entries().items():
+        published = spec.published
+        if published is None or not published.decoding or not published.prompt:
+            continue
+        assert not published.no_decoding, name
+        if "greedy" in published.differs:  # the set cannot apply it, and the entry says so
+            continue
+        prompts = spec.prompts[published.prompt]
+        longest = prompts.max_new_tokens or spec.max_new_tokens
+        stated = re.search(r"at most (\d+) tokens", published.decoding)
+        if stated and int(stated[1]) != longest:
+            wrong.append(f"{name}: {stated[0]}, but {longest}")
+        temperature = re.search(r"temperature ([\d.]+)", published.decoding)
+        wanted = float(temperature[1]) if temperature else 0.0
+        if prompts.temperature != wanted:
+            wrong.append(f"{name}: temperature {wanted}, but {prompts.temperature}")
+    assert wrong == []
 
 
 def test_lists_say_that_no_prompt_was_published(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,8 @@ OWN_NUMBER = "Snellen's own number"
 """How lists and reports mark a benchmark whose printed figures were not reproduced."""
 OWN_WORDING = "Snellen's own wording"
 """How lists and reports mark a benchmark of which no prompt with a source is declared."""
+OWN_DECODING = "Snellen's own decoding"
+"""How lists, runs and reports mark a benchmark whose makers published no decoding."""
 OWN_JUDGE_WORDING = "Snellen's own judge wording"
 """How lists, reports and cards mark a judged score whose prompt is not the published one."""
 REPRODUCED_WITHIN = 0.1
@@ -109,6 +111,9 @@ class PublishedNumber(Struct, frozen=True, forbid_unknown_fields=True):
     """Why no prompt was published, where that is known: the makers train classifiers, for example."""
     decoding: str = ""
     """The makers' decoding in a few words, with its source. The set of `prompt` applies it."""
+    no_decoding: str = ""
+    """Why no decoding was published, where that is known: the makers' repository asks no model, for example. The
+    longest reply is then Snellen's choice, and replies are greedy."""
     aggregate: str = ""
     """How the printed figure is made of the scores of questions."""
     aggregate_source: str = ""
@@ -133,7 +138,7 @@ class PublishedNumber(Struct, frozen=True, forbid_unknown_fields=True):
         """Parts that nobody has verified yet, by name."""
         parts = {
             "prompt": self.prompt or self.no_prompt,
-            "decoding": self.decoding,
+            "decoding": self.decoding or self.no_decoding,
             "aggregate": self.aggregate,
             "split": self.split,
             "reproduction": self.is_reproduced,

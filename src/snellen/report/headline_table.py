@@ -18,6 +18,7 @@ from snellen.analysis.headline import OVERALL, headline_metrics
 from snellen.analysis.ranks import mean_ranks
 from snellen.catalogue import published_number_of
 from snellen.catalogue.published_number import (
+    OWN_DECODING,
     OWN_JUDGE_WORDING,
     OWN_NUMBER,
     OWN_WORDING,
@@ -450,12 +451,13 @@ def _wording_notes(reported_runs: Sequence[ReportedRun]) -> list[str]:
     Runs with prompts that the user chose, such as those of another harness, have no note on what was asked.
 
     Returns:
-        At most three notes: on scores of a judge in Snellen's words, on benchmarks in Snellen's words because no prompt
-        is known, and on those in the words of others.
+        At most four notes: on scores of a judge in Snellen's words, on benchmarks in Snellen's words because no prompt
+        is known, on those in the words of others, and on those of which no decoding was published.
     """
     judged_in_own_words: dict[str, None] = {}
     in_own_words: dict[str, None] = {}
     in_words_of_others: dict[str, None] = {}
+    in_own_decoding: dict[str, None] = {}
     for reported_run in reported_runs:
         manifest = reported_run.run.manifest
         for scored in reported_run.run.benchmarks:
@@ -469,6 +471,8 @@ def _wording_notes(reported_runs: Sequence[ReportedRun]) -> list[str]:
                 wording = asked_wording(manifest, scored.spec, protocol)
                 if wording is None:
                     continue
+                if published.no_decoding and wording.by != "user":
+                    in_own_decoding[name] = None
                 if wording.by == "snellen" and not published.prompt:
                     reason = f" ({published.no_prompt})" if published.no_prompt else ""
                     in_own_words[f"{name}{reason}"] = None
@@ -485,6 +489,9 @@ def _wording_notes(reported_runs: Sequence[ReportedRun]) -> list[str]:
     if in_words_of_others:
         names = ", ".join(in_words_of_others)
         notes.append(f"In the published wording of others than the makers: {names}.")
+    if in_own_decoding:
+        names = ", ".join(in_own_decoding)
+        notes.append(f"{OWN_DECODING}, none was published: {names}.")
     return notes
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from snellen.building.benchmark import Benchmark, QuestionPart
 from snellen.callers import for_caller, setting
 from snellen.catalogue import BenchmarkSpec, PromptSet, suite_of
-from snellen.catalogue.published_number import OWN_WORDING
+from snellen.catalogue.published_number import OWN_DECODING, OWN_WORDING
 from snellen.errors import DataError
 from snellen.protocols.base import Protocol, declaration_of, parse_protocol
 from snellen.protocols.prompts.rendering import PromptRenderer
@@ -361,6 +361,7 @@ def _default_prompts(plan: RunPlan, announce: Announce) -> dict[str, PromptSet]:
     sets: dict[str, PromptSet] = {}
     own_words: list[BenchmarkSpec] = []
     words_of_others: list[BenchmarkSpec] = []
+    own_decoding: list[str] = []
     names_by_protocol: dict[str, list[str]] = defaultdict(list)
     for use in plan.benchmarks:
         entry = current_entry(use.benchmark.spec)
@@ -368,6 +369,8 @@ def _default_prompts(plan: RunPlan, announce: Announce) -> dict[str, PromptSet]:
         if suite is None or not suite.published_prompts or entry.templates:
             continue
         name = use.benchmark.name
+        if entry.published and entry.published.no_decoding:
+            own_decoding.append(name)
         if entry.published is None or not entry.published.prompt:
             own_words.append(entry)
             continue
@@ -380,6 +383,8 @@ def _default_prompts(plan: RunPlan, announce: Announce) -> dict[str, PromptSet]:
                 names_by_protocol[protocol.label].append(name)
     for line in _wording_lines(own_words, words_of_others):
         announce(line)
+    if own_decoding:
+        announce(_own_decoding_line(own_decoding))
     for label, names in names_by_protocol.items():
         announce(
             f"{label} needs several prompts, so it asks in {OWN_WORDING}, not in that of the published number: "
@@ -421,6 +426,10 @@ def _wording_lines(
             f"in {OWN_WORDING}, because no prompt with a source is declared: {', '.join(unexplained)}"
         )
     return lines
+
+
+def _own_decoding_line(names: Sequence[str]) -> str:
+    return f"with {OWN_DECODING}, because none was published: {_listed(names)}"
 
 
 MAX_LISTED = 3
@@ -487,16 +496,21 @@ def _announce_unverified_prompts(
     """
     own_words: list[BenchmarkSpec] = []
     words_of_others: list[BenchmarkSpec] = []
+    own_decoding: list[str] = []
     for use in benchmarks:
         entry = current_entry(use.benchmark.spec)
         if entry.published is None:
             continue
+        if entry.published.no_decoding:
+            own_decoding.append(use.benchmark.name)
         if not entry.published.prompt:
             own_words.append(entry)
         elif entry.published.prompt_by:
             words_of_others.append(entry)
     for line in _wording_lines(own_words, words_of_others):
         announce(f"as published, {line}")
+    if own_decoding:
+        announce(_own_decoding_line(own_decoding))
 
 
 def _with_user_sampling(templates: PromptTemplates, question: QuestionSpec) -> PromptTemplates:

@@ -319,6 +319,15 @@ def _wording(published: PublishedNumber) -> str:
     return wording
 
 
+def _decoding(published: PublishedNumber) -> str:
+    """Return the published decoding of a benchmark, or that none was published."""
+    from snellen.catalogue.published_number import OWN_DECODING
+
+    if published.no_decoding:
+        return f"{OWN_DECODING}: no decoding was published"
+    return published.decoding
+
+
 BENCHMARK_HEADER = (
     "name",
     "title",
@@ -329,6 +338,7 @@ BENCHMARK_HEADER = (
     "from",
     "number",
     "wording",
+    "decoding",
     "licence",
 )
 
@@ -369,6 +379,7 @@ def _benchmark_row(spec: BenchmarkSpec, dimension: str, origin: str) -> tuple[st
         origin,
         spec.published.mark if spec.published else "",
         _wording(spec.published) if spec.published else "",
+        _decoding(spec.published) if spec.published else "",
         spec.licence,
     )
 
