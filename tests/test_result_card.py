@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+import modern_tables
 import small
 import snellen as sn
+from snellen.building.builder import build_benchmark
+from snellen.catalogue import entries
 from snellen.experiments.results import Results
 
 MODELS = ["snellen:oracle", "snellen:always-a"]
@@ -32,6 +35,21 @@ def test_a_card_has_a_row_for_each_benchmark_and_a_column_for_each_model() -> No
             assert row.results[model].estimate.value == results[model][name].value()
     for text in (str(card), card.to_markdown(), card.to_latex().replace("\\%", "%")):
         assert "100.0%" in text and "Colour of a named shape" in text
+
+
+def test_a_benchmark_without_a_value_has_a_row_that_says_why(tmp_path: Path) -> None:
+    source = modern_tables.write("mia-bench", tmp_path / "hub")
+    mia_bench = build_benchmark(
+        entries()["modern/mia-bench"].from_hub(), source=source, to=tmp_path / "built"
+    )
+    suite = [str(mia_bench.folder), "eyechart/colour"]
+    card = sn.evaluate("snellen:oracle", suite, limit=4, report=False).card()
+    rows = {row.benchmark.rstrip("*"): row for row in card.rows}
+    assert list(rows) == ["MIA-Bench", "Colour of a named shape"]
+    row = "| MIA-Bench"
+    [line] = [line for line in card.to_markdown().splitlines() if line.startswith(row)]
+    assert "—" in line
+    assert "no judge" in card.to_markdown() and "no judge" in str(card)
 
 
 def test_the_setting_says_what_was_asked_and_how_it_was_scored() -> None:

@@ -620,7 +620,19 @@ class Results:
             is_of_whole_benchmark = row.benchmark != OVERALL and not row.slice
             if row.metric == "circular_accuracy" and is_of_whole_benchmark:
                 circular.append(row)
-        return result_card(self.runs, self.headlines, circular)
+        headlines = [row for name in self.benchmarks for row in self._headlines_or_absent(name)]
+        return result_card(self.runs, headlines, circular)
+
+    def _headlines_or_absent(self, benchmark: str) -> list[Result]:
+        """Return the headline of each model on a benchmark, or a row without a value that says why there is none."""
+        headlines = self._headlines(benchmark)
+        with_headline = {row.model for row in headlines}
+        for row in self.rows:
+            is_of_whole_benchmark = row.benchmark == benchmark and not row.slice
+            if is_of_whole_benchmark and row.value is None and row.model not in with_headline:
+                headlines.append(row)
+                with_headline.add(row.model)
+        return headlines
 
     @answering_keywords(
         "it draws the headline numbers of all models; results[NAME].plot() draws those of a benchmark or model, "

@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from snellen.building.kept_sources import check_overwrites_no_source
 from snellen.catalogue import published_number_of
-from snellen.catalogue.published_number import OWN_JUDGE_WORDING, OWN_NUMBER
+from snellen.catalogue.published_number import OWN_DECODING, OWN_JUDGE_WORDING, OWN_NUMBER
 from snellen.formats.suffixes import SUFFIXES
 from snellen.formats.whole_files import write_in_form
 from snellen.metrics.declaration import declared_row
 from snellen.protocols.base import first_pass_of
+from snellen.reasons import word_reason
 from snellen.records import Result
 from snellen.report.latex import PACKAGES_COMMENT, latex_table
 from snellen.report.markdown import markdown_tables
@@ -112,7 +114,8 @@ def result_card(
 
     Args:
         runs: The runs.
-        headlines: The headline number of each model on each benchmark, in the order of the rows.
+        headlines: The headline number of each model on each benchmark, in the order of the rows; without a value where
+            the benchmark has none.
         circular: The circular accuracies of models on benchmarks, if they were measured.
     """
     scored_by_name: dict[tuple[str, str], tuple[ScoredRun, ScoredBenchmark]] = {}
@@ -127,6 +130,8 @@ def result_card(
         protocol = headline.protocol
         if headline.metric == ACCURACY:
             protocol = first_pass_of(protocol)
+        if headline.estimate.value is None and headline.reason is None:
+            headline = _with_reason(headline, scored)
         setting = _setting(run, scored, protocol, headline)
         key = (headline.benchmark, headline.metric, setting)
         numbers_by_row[key][headline.model] = headline
@@ -137,6 +142,14 @@ def result_card(
         rows.append(CardRow(titles[benchmark], metric_title(metric), setting, numbers))
     models = tuple(dict.fromkeys(headline.model for headline in headlines))
     return ResultCard(tuple(rows), models)
+
+
+def _with_reason(headline: Result, scored: ScoredBenchmark) -> Result:
+    """Return a number without a value, with the reason why its first question has none."""
+    for score in scored.scores_of(headline.metric, headline.protocol):
+        if score.reason is not None:
+            return replace(headline, reason=score.reason, detail=score.detail)
+    return headline
 
 
 def _with_circular(headlines: Sequence[Result], circular: Sequence[Result]) -> list[Result]:
@@ -160,7 +173,7 @@ def _model_column(model: str) -> Column[CardRow]:
         if result is None:
             return ""
         if result.estimate.value is None:
-            return AbsentCell(result.detail or "no value")
+            return AbsentCell(word_reason(result.reason, result.detail) or "no value")
         unit = result.unit or declared_row(result.metric).unit
         return NumberCell(unit, result.estimate)
 
@@ -196,6 +209,9 @@ def _setting(run: ScoredRun, scored: ScoredBenchmark, protocol: str, headline: R
     wording = asked_wording(run.manifest, scored.spec, headline.protocol)
     if wording is not None:
         clauses.append(wording.text)
+        published = published_number_of(scored.spec)
+        if published and published.no_decoding and wording.by != "user":
+            clauses.append(OWN_DECODING)
     if run.convention == "as-published":
         clauses.append("scored as published")
     if run.judges:
