@@ -478,7 +478,10 @@ def score_runs(
     may_use_stored: bool = False,
     is_asked_for: bool = False,
 ) -> list[ScoredRun]:
-    """Score runs like `score_folders`, without announcing incomplete runs. A run between two rounds is incomplete."""
+    """Score runs like `score_folders`, but do not tell the user that a run is incomplete.
+
+    It is for callers that score between two rounds of questions, when a run is incomplete on purpose.
+    """
     check_named_once(folders)
     check_judging(scoring, judge)
     if judge.models:
@@ -488,9 +491,12 @@ def score_runs(
     settings = scoring_settings(scoring, judge, judges)
     runs = []
     for folder in folders:
-        absent = _benchmarks_without_answers(folder)
-        if absent:
-            runs.append(_load_kept_scoring(folder, settings, absent, announce, may_use_stored))
+        without_answers = _benchmarks_without_answers(folder)
+        if without_answers:
+            # Such a run cannot be scored again, so its stored scores are used.
+            runs.append(
+                _load_kept_scoring(folder, settings, without_answers, announce, may_use_stored)
+            )
         else:
             panel = JudgeEnsemble(judges, folder, judge, announce) if judges else None
             runs.append(_score_folder(folder, settings, panel, announce, is_asked_for=is_asked_for))

@@ -20,16 +20,16 @@ SHOWN_ROWS = 5
 """Rows that a note names."""
 
 ODDITIES = {
-    "picture": "{count:,} of {total:,} questions have no image ({rows})",
-    "letter": "in {count:,} questions the answer is the letter of one option and the text of another, and was read as "
+    "no image": "{count:,} of {total:,} questions have no image ({rows})",
+    "letter or text": "in {count:,} questions the answer is the letter of one option and the text of another, and was read as "
     "the letter ({rows})",
-    "open": "{count:,} of {total:,} questions have no options and are open ({rows})",
-    "mark": "{count:,} of {total:,} questions contain `<image>` as text ({rows}); it marks the position of an image only "
+    "no options": "{count:,} of {total:,} questions have no options and are open ({rows})",
+    "mark in text": "{count:,} of {total:,} questions contain `<image>` as text ({rows}); it marks the position of an image only "
     "if there are several images and one mark for each",
     "nan": "{count:,} of {total:,} questions contain the text 'nan' ({rows}); leave empty cells empty",
-    "bar": "the answers of {count:,} open questions contain `|` ({rows}) and are one text each; write a list "
+    "bar in answer": "the answers of {count:,} open questions contain `|` ({rows}) and are one text each; write a list "
     '(`["red", "crimson"]`) if several answers are accepted',
-    "truth": "the answers of {count:,} open questions are {answers} ({rows}), which a reply of yes or no does not match; "
+    "truth value": "the answers of {count:,} open questions are {answers} ({rows}), which a reply of yes or no does not match; "
     "write the words that the question asks for",
 }
 """The text of the note for each oddity.
@@ -80,9 +80,9 @@ class OddRows:
         return tuple(notes)
 
     def _is_intended(self, oddity: str) -> bool:
-        if oddity in ("picture", "open"):
+        if oddity in ("no image", "no options"):
             return len(self._rows[oddity]) == self._total
-        return oddity == "truth" and self._answers not in TRUTH_VALUES
+        return oddity == "truth value" and self._answers not in TRUTH_VALUES
 
 
 def _oddities(row: SourceRow, draft: Draft, source: TableSource) -> list[str]:
@@ -93,25 +93,26 @@ def _oddities(row: SourceRow, draft: Draft, source: TableSource) -> list[str]:
     is_open = not question.options and question.distractors is None
     oddities: list[str] = []
     if not draft.images:
-        oddities.append("picture")
+        oddities.append("no image")
     if _is_letter_and_text(row, source):
-        oddities.append("letter")
+        oddities.append("letter or text")
     if is_open and source.options:
-        oddities.append("open")
+        oddities.append("no options")
 
-    marks = question.question.count(MARK)
-    marks_positions = marks > 1 and marks == len(draft.images)
-    if marks and not marks_positions:
-        oddities.append("mark")
+    # Several marks are meant as the places of the images if there are as many.
+    n_marks = question.question.count(MARK)
+    has_mark_for_each_image = n_marks > 1 and n_marks == len(draft.images)
+    if n_marks and not has_mark_for_each_image:
+        oddities.append("mark in text")
     if draft.context == "nan" or "nan" in question.options:
         oddities.append("nan")
 
     if is_open:
         written_answer = str(row.cells.get(source.columns.answer))
         if "|" in written_answer and question.texts == (written_answer,):
-            oddities.append("bar")
+            oddities.append("bar in answer")
         if question.texts:
-            oddities.append("truth")
+            oddities.append("truth value")
     return oddities
 
 

@@ -532,7 +532,13 @@ def _is_split(profile: ColumnProfile) -> bool:
 def question_column(
     profiles: Mapping[str, ColumnProfile], used: Sequence[str], *, has_options: bool
 ) -> tuple[tuple[str, ...], Doubt | None]:
-    """Return the column of questions: by its name, or because its texts end in question marks."""
+    """Find the column of questions: by its name, or because its texts end in question marks.
+
+    A column that may hold captions as well, in a table without options, is not taken.
+
+    Returns:
+        The name of the column, or an empty tuple, and a doubt if several columns are as likely.
+    """
     if "question" in profiles:
         return ("question",), None
     scores = {}
@@ -541,8 +547,9 @@ def question_column(
             continue
         score_of_name = name_score("question", name)
         score = score_of_name + 0.7 * profile.questions
-        is_plain_text = score_of_name < 0.95 and profile.questions < 0.2 and not has_options
-        if score >= 0.5 and not (is_plain_text and name_score("caption", name)):
+        looks_like_questions = score_of_name >= 0.95 or profile.questions >= 0.2 or has_options
+        may_be_caption = name_score("caption", name) > 0 and not looks_like_questions
+        if score >= 0.5 and not may_be_caption:
             scores[name] = score
     return _best("question", scores, "be the question")
 

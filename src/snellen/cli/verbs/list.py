@@ -308,11 +308,15 @@ def _matches(spec: BenchmarkSpec, word: str) -> bool:
 
 
 def _wording(published: PublishedNumber) -> str:
-    """Return in whose words a benchmark is asked, and whose the judge's are if they are not the published ones."""
+    """Describe the prompts of a benchmark for the list: whose wording they have, such as `the makers' wording`.
+
+    Two facts are added where they hold: that no prompt was ever published, and that the prompt of the judge is
+    Snellen's own.
+    """
     from snellen.catalogue.published_number import OWN_JUDGE_WORDING
 
     wording = published.wording
-    if not published.prompt and published.no_prompt:
+    if published.no_prompt and not published.prompt:
         wording += ": no prompt was published"
     if published.judge_wording == OWN_JUDGE_WORDING:
         wording += f"; {OWN_JUDGE_WORDING}"

@@ -79,6 +79,11 @@ def _by_column_of_names(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _by_signs(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the benchmark whose sign, such as its form of ids, a column of a table has; empty if there is none.
+
+    The first of `_SIGNS` counts that at least a share `FITTING` of the cells of a column match. For some signs, the
+    names of the columns count as cells of a further column.
+    """
     texts_by_column: dict[str, list[str]] = {}
     for cells in rows:
         for column, cell in cells.items():
@@ -88,8 +93,9 @@ def _by_signs(rows: Sequence[Mapping[str, Any]]) -> str:
         if sign.is_of_names:
             columns.append(list(texts_by_column))
         for texts in columns:
-            fitting = sum(sign.pattern.fullmatch(text) is not None for text in texts)
-            if fitting and fitting >= FITTING * len(texts) and sign.benchmark in entries():
+            n_matches = sum(sign.pattern.fullmatch(text) is not None for text in texts)
+            has_sign = n_matches > 0 and n_matches >= FITTING * len(texts)
+            if has_sign and sign.benchmark in entries():
                 return sign.benchmark
     return ""
 

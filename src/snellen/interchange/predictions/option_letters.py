@@ -28,9 +28,10 @@ def has_letters_alone(row: PredictedRow) -> bool:
 
 
 def without_letters_as_options(file: PredictionFile) -> PredictionFile:
-    """Return the file with no options for rows that have only letters.
+    """Remove the options of each row whose options are only the letters A, B, C and so on, without texts.
 
-    A benchmark has the texts. The letters of the right answers remain, and are compared with the benchmark's.
+    It is used for a file that is scored with a benchmark, which has the texts of the options. The letters of the right
+    answers stay in the rows, to be compared with those of the benchmark.
     """
     rows: list[PredictedRow] = []
     for row in file.rows:

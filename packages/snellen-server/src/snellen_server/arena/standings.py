@@ -152,6 +152,7 @@ def _battle_of_row(row: Row[*tuple[Any, ...]], texts: bool) -> Battle:
     # A battle has one vote by a person but may have several by judges, so their ids contain the judge.
     vote_id = f"{row.id}/{row.judge}" if row.judge else row.id
     honeypot = row.honeypot
+    # The origin of a honeypot names its better side. A vote for the other side is stored as failed.
     if not honeypot and "better" in row.origin:
         honeypot = "passed"
     further_fields = dict(row.detail.get("style", {}))
