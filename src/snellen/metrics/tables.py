@@ -111,8 +111,13 @@ def markdown_table(text: str) -> str:
     return f"<html><body><table>{rows}</table></body></html>"
 
 
-def table_similarity(first: str, second: str) -> float:
+def table_similarity(first: str, second: str, *, structure_only: bool = False) -> float:
     """Return the TEDS of the first tables of two pages of HTML, at most 1 (see `teds`); 0 if one has no table.
+
+    Args:
+        first: A page of HTML.
+        second: Another one.
+        structure_only: Whether what the cells say does not count.
 
     Raises:
         MissingExtraError: The extra `documents` is not installed.
@@ -124,7 +129,8 @@ def table_similarity(first: str, second: str) -> float:
     try:
         first_tree = _tree(first_table)
         second_tree = _tree(second_table)
-        distance = tree_distance(first_tree, second_tree, _renaming_cost)
+        renaming_cost = _structure_renaming_cost if structure_only else _renaming_cost
+        distance = tree_distance(first_tree, second_tree, renaming_cost)
     except (ValueError, RecursionError):  # a span that is no number, or elements too deep
         return 0.0
     n_elements = max(_count_below(first_table), _count_below(second_table))
@@ -205,9 +211,13 @@ def _tokens(element: Any) -> list[str]:
     return tokens
 
 
+def _structure_renaming_cost(first: _Node, second: _Node) -> float:
+    return float(first.tag != second.tag or first.spans != second.spans)
+
+
 def _renaming_cost(first: _Node, second: _Node) -> float:
     """Return what it costs to turn an element of a table into another one, from 0 to 1."""
-    if first.tag != second.tag or first.spans != second.spans:
+    if _structure_renaming_cost(first, second):
         return 1.0
     return _content_distance(first.tokens, second.tokens)
 
