@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import csv
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -191,6 +193,60 @@ def ocrbench_v2(number: int) -> Row:
     }
 
 
+def page_block(order: int, category: str, **content: str) -> Row:
+    return {
+        "anno_id": order,
+        "order": order,
+        "category_type": category,
+        "poly": [0, 0, 9, 0, 9, 9, 0, 9],
+        **content,
+    }
+
+
+OMNIDOC_KEPT = {"omnidocbench": 4, "omnidocbench-zh": 2}
+"""How many of the pages are in each language; one is in both of them."""
+
+
+def omnidocbench(number: int) -> Row:
+    """A page: a title, a text in two parts, a formula, a table, and a header that does not count."""
+    bird = f"wren {number}"
+    languages = (
+        "english",
+        "english",
+        "simplified_chinese",
+        "english",
+        "en_ch_mixed",
+        "simplified_chinese",
+        "english",
+    )
+    page = {
+        "layout_dets": [
+            page_block(5, "table", html=f"<table><tr><td>{bird}</td><td colspan=\"2\">5</td></tr></table>"),
+            page_block(1, "title", text=f"Of the {bird}"),
+            page_block(2, "text_block", text=f"The {bird} sings in "),
+            page_block(3, "text_block", text="the old tree."),
+            page_block(4, "equation_isolated", latex=f"a + {number}"),
+            page_block(6, "header", text="Birds of the north"),
+            page_block(7, "figure"),
+        ],
+        "extra": {"relation": [{"source_anno_id": 2, "target_anno_id": 3, "relation_type": "truncated"}]},
+        "page_info": {
+            "image_path": f"{number}.jpg",
+            "page_attribute": {
+                "data_source": "book",
+                "language": languages[number],
+                "layout": "single_column",
+                "special_issue": ["watermark"] if number == 0 else [],
+            },
+        },
+    }  # fmt: skip
+    return {
+        "index": number,
+        "image": base64.b64encode(small.picture(number)).decode(),
+        "answer": json.dumps(page, ensure_ascii=False),
+    }
+
+
 def mathvista(number: int) -> Row:
     kinds = [
         ("multi_choice", "text", ["3/11", "8/11"], "8/11", None, None), ("free_form", "integer", None, "14", None, "$"),
@@ -351,6 +407,10 @@ TABLES: dict[str, Table] = {
         )
         for name in OCR_V2_KEPT
     },
+    **{
+        name: Table("OmniDocBench.tsv", {"index": INT, **columns("image answer")}, omnidocbench, 7)
+        for name in OMNIDOC_KEPT
+    },
     "countbenchqa": Table(
         TEST,
         {**columns("text question"), "number": INT, **PICTURED},
@@ -400,5 +460,12 @@ def write(name: str, to: Path) -> Path:
         {column: cell for column, cell in table.row(number).items() if column in table.types}
         for number in range(table.rows)
     ]
+    if table.file.endswith(".tsv"):
+        to.mkdir(parents=True, exist_ok=True)
+        with (to / table.file).open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(table.types), dialect="excel-tab")
+            writer.writeheader()
+            writer.writerows(rows)
+        return to
     mini_hub.write(to / table.file, rows, table.types)
     return to

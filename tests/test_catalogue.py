@@ -74,7 +74,7 @@ NAMES_ELSEWHERE = {
         nocaps_val flickr30k_test textcaps_val gqa vqav2_val ok_vqa_val2014 vizwiz_vqa_val refcoco_bbox_rec_val
         vstar_bench cv_bench_2d hrbench4k videomme mvbench mlvu_dev egoschema_subset perceptiontest_val_mc nextqa_mc_test
         tempcompass vsibench charxiv_val_reasoning charxiv_val_descriptive screenspot_rec_test iconqa_val_choose_txt
-        multidocvqa_val mia_bench mirb
+        multidocvqa_val mia_bench mirb OmniDocBench omnidocbench
     """,
 }
 """Names of datasets in VLMEvalKit and of tasks in lmms-eval, by the suite that has them here."""

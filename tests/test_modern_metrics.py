@@ -373,6 +373,18 @@ RIGHT = {
         "ocrbench_v2": (7 + 3 * SIX_WORDS) / 10,
         "published_mean": (2 + SIX_WORDS + (2 + SIX_WORDS) / 3 + (1 + SIX_WORDS) / 2) / 5,
     },
+    **{
+        name: {
+            "omnidocbench": 0.0,
+            "omnidocbench_text": 0.0,
+            "omnidocbench_formula": 0.0,
+            "omnidocbench_table": 0.0,
+            "omnidocbench_order": 0.0,
+            "omnidocbench_teds": 1.0,
+            "omnidocbench_structure_teds": 1.0,
+        }
+        for name in modern_metric_tables.OMNIDOC_KEPT
+    },
     "countbenchqa": {"number_accuracy": 1.0, "number_unparsed_rate": 0.0, "count_accuracy": 1.0},
     "mathvista": {"accuracy": 1.0, "number_accuracy": 1.0, "overall_accuracy": 1.0},
     "mathvision": {"accuracy": 1.0, "math_accuracy": 1.0, "overall_accuracy": 1.0},
@@ -417,10 +429,14 @@ def test_an_entry_is_built_from_a_table_of_its_columns_and_the_oracle_is_right(
     if name in modern_metric_tables.OCR_V2_KEPT:
         for package in ("apted", "jieba", "lxml", "nltk"):
             pytest.importorskip(package, reason=f"waits for {package} (extra `documents`)")
+    if name in modern_metric_tables.OMNIDOC_KEPT:
+        for package in ("apted", "lxml"):
+            pytest.importorskip(package, reason=f"waits for {package} (extra `documents`)")
     benchmark = built(name, tmp_path)
     table = modern_metric_tables.TABLES[name]
     expressions = dict.fromkeys(modern_metric_tables.EXPRESSION_SPLITS, 2 * table.rows)
-    rows = {**expressions, **modern_metric_tables.OCR_V2_KEPT}.get(name, table.rows)
+    kept = {**modern_metric_tables.OCR_V2_KEPT, **modern_metric_tables.OMNIDOC_KEPT}
+    rows = {**expressions, **kept}.get(name, table.rows)
     assert benchmark.manifest.counts.samples == rows
     found = values(benchmark, "snellen:oracle", tmp_path)
     assert {row: found[row] for row in RIGHT[name]} == pytest.approx(RIGHT[name])

@@ -133,6 +133,8 @@ READ_ONLY = (
         "sun-rgb-d",
         "osworld-g",
         "mme-cot",
+        "omnidocbench",
+        "omnidocbench-zh",
     ),
     *("refcoco", "refcoco-testa", "refcoco-testb", "refcocog-val", "refcocog-test"),
     *(f"refcoco-plus-{part}" for part in ("val", "testa", "testb")),
