@@ -827,6 +827,8 @@ ONCE = {
     "dynamath": "3,000 short answers with the rule in the makers' script (DynaMath/DynaMath, 598c3c3): all equal",
     "ocrbench-v2": "21,000 replies of all 21 types with the makers' eval.py (Yuliang-Liu/MultimodalOCR, 794c36d): all equal (bench/ocrbench_v2.py)",
     "ocrbench-v2-zh": "9,000 replies of all 9 types with the makers' eval.py (Yuliang-Liu/MultimodalOCR, 794c36d): all equal (bench/ocrbench_v2.py)",
+    "omnidocbench": "1,172 replies to pages in 17 languages with the makers' evaluation as VLMEvalKit (e8e78f05) has it: all scores of all parts equal (bench/omnidocbench.py)",
+    "omnidocbench-zh": "1,172 replies to pages in 17 languages with the makers' evaluation as VLMEvalKit (e8e78f05) has it: all scores of all parts equal (bench/omnidocbench.py)",
     "odinw-13": "1,500 replies with the makers' evaluation (QwenLM/Qwen3-VL, 9658872): equal mAP (commit 61054a23)",
     "sun-rgb-d": "1,200 replies with lmms-eval (75571cfe): equal mAP in space (commit 61054a23)",
 }
