@@ -335,6 +335,40 @@ def test_verdicts_beside_empty_replies_do_not_count() -> None:
         sn.score("failed.json")
 
 
+@pytest.mark.parametrize("column", ["api_success", "request_success", "parse_success", "status_ok"])
+def test_whether_a_request_succeeded_is_no_verdict(column: str) -> None:
+    lines = [f"q{n},What is it?,It is a dog on a sofa.,{n != 3}" for n in range(9)]
+    Path("log.csv").write_text(f"id,question,response,{column}\n" + "\n".join(lines))
+    with pytest.raises(DataError, match="replies without right answers"):
+        sn.score("log.csv")
+    without_replies = [f"q{n},What is it?,{n != 3}" for n in range(9)]
+    Path("flags.csv").write_text(f"id,question,{column}\n" + "\n".join(without_replies))
+    with pytest.raises(DataError, match="no column is recognised as the replies"):
+        sn.score("flags.csv")
+
+
+@pytest.mark.parametrize(
+    ("column", "words"), [("status", ("success", "failed")), ("success", ("True", "False"))]
+)
+@pytest.mark.parametrize("no_reply", ["", "Error: timeout"])
+def test_verdicts_that_are_wrong_only_without_a_reply_are_of_requests(
+    column: str, words: tuple[str, str], no_reply: str
+) -> None:
+    def write(said: dict[int, str]) -> None:
+        lines = []
+        for n in range(9):
+            word = words[n in said]
+            lines.append(f"q{n},What is it?,{said.get(n, 'It is a dog.')},{word}")
+        Path("log.csv").write_text(f"id,question,response,{column}\n" + "\n".join(lines))
+
+    write({3: no_reply})
+    with pytest.raises(DataError, match="replies without right answers"):
+        sn.score("log.csv")
+    # With a wrong reply of the model, too, they are verdicts on replies.
+    write({3: no_reply, 4: "It is a cat."})
+    assert sn.score("log.csv").value("recorded_verdict") == pytest.approx(7 / 9)
+
+
 def test_statuses_that_are_all_the_same_are_no_verdicts() -> None:
     Path("log.csv").write_text("name,status\na,success\nb,success\nc,success\n")
     with pytest.raises(DataError, match="no column is recognised as the replies"):

@@ -229,8 +229,10 @@ RIGHT_OF_ANOTHER_THING = re.compile(
     r"(?:correct|right)_(?:pages?|doc(?:ument)?s?|passages?|claims?|evidence|chunks?|images?|files?|format|language|"
     r"steps?|tools?|sources?)(?:_|$)|(?:^|_)(?:pages?|passages?|evidence|chunks?|format|language|steps?|tools?|sources?)_"
     r"(?:correct(?:ness)?|right|match|accuracy|score)$|(?:^|_)top_?(?:[2-9]|\d{2,})(?:_|$)"
+    r"|(?:^|_)(?:api|http|requests?|calls?|retry|pars(?:e|ed|er|ing)|json|format|load(?:ing)?|downloads?|uploads?|inference|"
+    r"generation|execution|response|status)_(?:success(?:ful(?:ly)?)?|succeeded|passed|pass|ok)$"
 )
-"""Names of verdicts on something else than the reply: `used_correct_page`, `format_correct`, and `top5_hit` of guesses."""
+"""Names of verdicts on something else than the reply: `used_correct_page`, `format_correct`, `api_success`, and `top5_hit` of guesses."""
 _OF_QUESTIONS = frozenset("prompt prompts question questions instruction query template".split())
 """Words in the name of a column that holds a question, also where the name mentions its answer: `prompt_answer`."""
 

@@ -19,7 +19,12 @@ from snellen.interchange.predictions.missing_replies import (
 from snellen.interchange.predictions.reply_choice import MOSTLY, TableReading
 from snellen.interchange.predictions.rows import Findings, PredictedRow
 from snellen.interchange.predictions.scoring_call import scoring_call
-from snellen.recognition.columns import PARTLY, name_score, split_name
+from snellen.recognition.columns import (
+    PARTLY,
+    RIGHT_OF_ANOTHER_THING,
+    name_score,
+    split_name,
+)
 from snellen.recognition.folding import folded_name
 from snellen.recognition.model_columns import is_name_of_model
 from snellen.recognition.profiles import ColumnProfile
@@ -148,7 +153,8 @@ _NO_FLAG = frozenset("rate count num number total steps time max".split())
 def _says_success(name: str) -> bool:
     """Return whether the name of a column says that a task was done: `is_success`, `task_solved`."""
     words = split_name(name)
-    return not _OF_SUCCESS.isdisjoint(words) and _NO_FLAG.isdisjoint(words)
+    is_of_reply = RIGHT_OF_ANOTHER_THING.search(folded_name(name)) is None
+    return is_of_reply and not _OF_SUCCESS.isdisjoint(words) and _NO_FLAG.isdisjoint(words)
 
 
 def _columns_called_alike(names: Iterable[str]) -> list[str]:

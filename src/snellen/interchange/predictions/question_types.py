@@ -19,7 +19,12 @@ from snellen.extraction.closed_answers import LETTERS, letter_in
 from snellen.extraction.final_answer import find_final_answer
 from snellen.extraction.standard import read_choice
 from snellen.interchange.predictions.known_names import as_known, known_benchmark
-from snellen.interchange.predictions.rows import PredictedRow, PredictionFile, is_number
+from snellen.interchange.predictions.rows import (
+    PredictedRow,
+    PredictionFile,
+    is_number,
+    with_failure,
+)
 from snellen.interchange.predictions.scoring_call import scoring_call
 from snellen.interchange.predictions.shown_options import asks_for_text
 from snellen.interchange.predictions.tokens import has_marks, without_marks
@@ -75,15 +80,19 @@ def _with_only_verdicts(file: PredictionFile) -> PredictionFile:
     """Return a file without right answers with its own verdicts as the main result, if nearly every row has one.
 
     Beside replies, marks of a fixed rule between 0 and 1 may be something else, such as how sure
-    the model is, and verdicts that are all the same may say that requests succeeded. Such a file is
-    returned as it is.
+    the model is. Verdicts that are all the same, or wrong only where there is no reply, may say that
+    requests succeeded. Such a file is returned as it is.
     """
     verdicts = [row.verdict for row in file.rows if row.verdict is not None]
     if not verdicts or len(verdicts) < (1 - FEW) * len(file.rows):
         return file
     has_replies = any(verdict_of_cell(row.reply or "") is None for row in file.rows)
     are_marks = any(verdict not in (0.0, 0.5, 1.0) for verdict in verdicts)
-    if has_replies and (len(set(verdicts)) == 1 or (are_marks and not file.judged)):
+    wrong = [row for row in file.rows if row.verdict == 0]
+    says_of_requests = all(with_failure(row).reply is None for row in wrong)
+    if has_replies and (
+        len(set(verdicts)) == 1 or says_of_requests or (are_marks and not file.judged)
+    ):
         return file
     note = "the file has no right answers, so its own verdicts are the headline; they are not recomputed"
     return _noted(replace(file, metrics=(RECORDED,), headline=RECORDED), note)
