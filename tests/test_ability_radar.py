@@ -6,7 +6,9 @@ from pathlib import Path
 
 import mmbench_rows
 import snellen as sn
+from snellen.report.drawing import ChartText
 from snellen.report.figures import report_figures
+from snellen.report.radar_chart import radar_chart
 from snellen.report.reported_runs import prepare_reported_runs
 
 ABILITIES = [f"ability_{number}" for number in range(20)]
@@ -44,3 +46,17 @@ def test_the_twenty_abilities_of_several_models_are_one_figure(tmp_path: Path) -
 def test_too_few_or_too_many_values_are_bars_alone(tmp_path: Path) -> None:
     assert not panels(tmp_path / "few", ABILITIES[:4])
     assert not panels(tmp_path / "many", [f"ability_{number}" for number in range(25)])
+
+
+def test_long_names_of_axes_stay_in_the_chart() -> None:
+    names = ["ocr", "physical_property_reasoning", "image_style", "extraordinarilylongword"] * 2
+    chart = radar_chart("Accuracy", names, [], [None] * len(names))
+    texts = [shape for shape in chart.shapes if isinstance(shape, ChartText)]
+    labels = [text for text in texts if text.style.startswith("name")]
+    assert {"physical_property_", "reasoning"} <= {label.content for label in labels}
+    for label in labels:
+        length = 6 * len(label.content)  # the letters of a label are about 6 pixels wide
+        if label.style == "name end":
+            assert label.x - length >= 0
+        elif label.style == "name start":
+            assert label.x + length <= chart.width

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
-from snellen.report.axes import PlotPoint
+from snellen.report.axes import PlotPoint, label_width
 from snellen.report.drawing import (
     CHART_WIDTH,
     ChartDrawing,
@@ -44,10 +45,12 @@ def radar_chart(
     """
     # Many names need a longer rim, so that those of neighbours do not overlap.
     zoom = 1.0 if len(axes) <= 12 else 1.35
-    width = zoom * CHART_WIDTH
     height = zoom * 390.0
-    centre = (zoom * CHART_WIDTH / 2, zoom * 192.0)
     radius = zoom * 128.0
+    name_lines = [line for name in axes for line in _lines_of(name)]
+    room_for_names = 2 * (1.1 * radius + label_width(name_lines))
+    width = max(zoom * CHART_WIDTH, room_for_names)
+    centre = (width / 2, zoom * 192.0)
 
     def to_pixels(axis: int, share: float) -> ChartPoint:
         """Return the position of a value on an axis, in pixels.
@@ -112,6 +115,15 @@ def _outline(style: str, corners: Sequence[ChartPoint | None]) -> list[ChartShap
     return sides
 
 
+def _lines_of(name: str) -> list[str]:
+    """Return the name of an axis in two lines if it has several words, joined by spaces or as in `image_style`."""
+    name_words = re.findall(r"[^ _]+[ _]?", name)
+    if len(name_words) < 2:
+        return [name]
+    half = (len(name_words) + 1) // 2
+    return ["".join(name_words[:half]).rstrip(), "".join(name_words[half:])]
+
+
 def _axis_name(name: str, x: float, y: float, centre: ChartPoint) -> list[ChartText]:
     """Return the name of an axis as text next to the rim of the chart, in two lines if it has several words.
 
@@ -128,12 +140,7 @@ def _axis_name(name: str, x: float, y: float, centre: ChartPoint) -> list[ChartT
     else:
         side = "middle"
 
-    name_words = name.split(" ")
-    lines = [name]
-    if len(name_words) > 1:
-        half = (len(name_words) + 1) // 2
-        lines = [" ".join(name_words[:half]), " ".join(name_words[half:])]
-
+    lines = _lines_of(name)
     # The text ends at the rim if the axis points up, begins there if it points down, and is centred if it is at the side.
     extra_lines = len(lines) - 1
     line_height = 13.0
