@@ -279,6 +279,7 @@ def test_mme_cots_judge_marks_the_steps_of_reasoning(tmp_path: Path) -> None:
         ("[1, 2]", 0),
         ('[{"judgment": "Match"', 0),
         ("none", 0),
+        ("[" * 5000, 0),
     ],
 )
 def test_the_steps_in_a_judges_reply(reply: str, steps: int) -> None:

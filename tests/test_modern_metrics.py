@@ -661,6 +661,10 @@ def test_dynamaths_short_answer_is_compared_by_its_kind(
     assert dynamath(f"```json\n{reply}\n```", [gold]) == right
 
 
+def test_a_reply_to_dynamath_that_repeats_a_bracket_is_no_json() -> None:
+    assert dynamath('{"solution": ' + "[" * 5000 + "} 1.5", ["1.5"]) == 1.0
+
+
 def test_a_reply_to_dynamath_without_json_is_read_as_any_other() -> None:
     assert dynamath("The side is 1.5 long.", ["1.5"]) == 1.0
     assert dynamath('{"solution": "It is 1.5"}', ["1.5"]) == typed_match(

@@ -82,7 +82,7 @@ def marked_steps(reply: str) -> list[dict[str, Any]]:
     for candidate in (text, text.replace("\\", "\\\\")):
         try:
             steps, _ = decoder.raw_decode(candidate)
-        except json.JSONDecodeError:
+        except (json.JSONDecodeError, RecursionError):
             continue
         are_objects = isinstance(steps, list) and all(isinstance(step, dict) for step in steps)
         return steps if are_objects else []

@@ -171,7 +171,7 @@ def dynamath_short_answer(reply: str) -> str | None:
     for candidate in (text, text.replace("\\", "")):
         try:
             fields = json.loads(candidate, strict=False)
-        except json.JSONDecodeError:
+        except (json.JSONDecodeError, RecursionError):
             continue
         if isinstance(fields, dict) and "short answer" in fields:
             return str(fields["short answer"])
