@@ -380,6 +380,9 @@ def test_a_mark_in_a_field_of_json(reply: str, mark: int | None) -> None:
         ("Rating: 4/5", 4),
         ("Rating: 3 (good)\nRating: 2", 3),
         ("4", 4),  # a server that was held to the marks
+        ("**Rating:** 4", 4),
+        ("rating: 4", 4),
+        ("Its rating: 3 would be high.\nRating: 2", 2),
         ("Rating: 45", None),
         ("Rating: 3.5", None),
         ("Rating: 4/10", None),

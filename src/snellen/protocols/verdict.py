@@ -458,17 +458,20 @@ def read_mark_word(text: str, marks: Mapping[str, int]) -> Verdict | None:
 def mark_behind(text: str, words: str) -> str:
     """Return the number that follows some words, such as `Rating:`, in a judge's reply, as a text: `4` or `4/5`.
 
-    If the words occur several times, the first occurrence with a number after it counts. The whole reply is returned if
-    there is none, or if `words` is empty.
+    If the words occur several times, the first occurrence with a number after it counts. Words in other letters (`rating:`)
+    count only if there is none in these. The whole reply is returned if there is none, or if `words` is empty.
 
     Examples:
         >>> mark_behind("Explanation: two of three cats are named.\\nRating: 4", "Rating:")
         '4'
+        >>> mark_behind("**Total score:** 8/10. It names both.", "total score:")
+        '8/10'
     """
     if not words:
         return text
     # A number with decimals is not cut off: 7.5 is not the mark 7.
-    match = re.search(re.escape(words) + r"\s*(\d+(?:\s*/\s*\d+)?)(?!\.?\d)", text)
+    pattern = re.escape(words) + r"[\s*]*(\d+(?:\s*/\s*\d+)?)(?!\.?\d)"
+    match = re.search(pattern, text) or re.search(pattern, text, re.IGNORECASE)
     return match[1] if match else text
 
 
