@@ -82,6 +82,8 @@ def score(kind: str, reply: str, *golds: str, form: str = "", question: str = ""
         ("text counting en", "regression", "4", "5 or 6", 0.75),
         ("text counting en", "regression", "4", "2", 0),  # exactly a half
         ("text counting en", "regression", "4", "none", 0),
+        ("text counting en", "regression", "4", "9" * 400, 0),  # no float is as large
+        ("text counting en", "regression", "4", "9" * 5000, 0),  # more digits than int() reads
         ("key information mapping en", "", "{'a': '1', 'b': '2'}", '{"a": "1"}', 0.5),
         ("key information extraction cn", "", "{'合计': ['12', '12元']}", "合计: 12 元", 1),
         # The last box counts; four numbers above 1000 are none.

@@ -94,7 +94,7 @@ def count_score(reply: str, gold: str, form: str) -> float:
     if first_number is None:
         return 0.0
     target = int(answer)
-    count = int(first_number[0])
+    count = float(first_number[0])  # infinite for a digit that is repeated without end
     if target == 0:  # which the official code divides by
         return float(count == 0)
     closeness = 1 - abs(count - target) / target
