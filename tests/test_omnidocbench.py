@@ -57,6 +57,10 @@ def test_a_reply_is_split_into_blocks(
     assert [block.text for block in blocks.tables] == tables
 
 
+def test_a_reply_may_begin_tables_without_end() -> None:
+    assert reply_blocks("<table>" * 3000).tables == []
+
+
 def test_a_table_in_markdown_becomes_one_of_html_and_its_rule_is_no_row() -> None:
     [table] = reply_blocks("Birds\n\n| a | b |\n| --- | --- |\n| 1 | 22 |\n\nEnd").tables
     rows = table_form(table.text)

@@ -145,17 +145,17 @@ def _outer_spans(text: str, nesting: _Nesting) -> list[Span]:
     while position < len(text):
         begin = nesting.begin.search(text, position)
         end = nesting.end.search(text, position)
-        if begin and (not end or begin.start() < end.start()):
+        if not end:
+            break
+        if begin and begin.start() < end.start():
             starts.append(begin.start())
             position = begin.start() + nesting.step
-        elif end:
-            position = min(end.start() + nesting.step, len(text))
-            if starts:
-                start = starts.pop()
-                if not starts:
-                    spans.append((start, position))
-        else:
-            break
+            continue
+        position = min(end.start() + nesting.step, len(text))
+        if starts:
+            start = starts.pop()
+            if not starts:
+                spans.append((start, position))
     if starts:
         offset = starts[0] + nesting.retry_step
         for start, stop in _outer_spans(text[offset:], nesting):
