@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from snellen.metrics.boxes import Corners, iou
-from snellen.suites.modern.ocrbench_v2.fields import fields_of_reply, parse_gold, python_literal
+from snellen.suites.modern.ocrbench_v2.fields import fields_of_reply, parse_gold, parse_python_literal
 from snellen.suites.modern.ocrbench_v2.short_texts import text_score
 
 _BOX = re.compile(r"[(\[]\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*[)\]]")
@@ -70,7 +70,7 @@ def position_score(reply: str, golds: Sequence[str]) -> float:
         texts = [answer["answer"] for answer in accepted]
         score += text_score(fields["answer"], texts) / 2
     if "bbox" in fields:
-        score += _overlap(python_literal(fields["bbox"]), accepted[0]["bbox"]) / 2
+        score += _overlap(parse_python_literal(fields["bbox"]), accepted[0]["bbox"]) / 2
     return score
 
 
@@ -142,7 +142,7 @@ def read_spotted_texts(reply: str) -> list[SpottedText]:
         >>> read_spotted_texts("Here: (1, 2, 30, 40, Exit), (1, 2, 3)")
         [SpottedText(box=(1, 2, 30, 40), text='Exit')]
     """
-    content = python_literal(reply)
+    content = parse_python_literal(reply)
     if content is None:
         items: list[Any] = [item.split(",", 4) for item in _BRACKETS.findall(reply)]
     elif isinstance(content, (list, tuple)):

@@ -20,7 +20,7 @@ class _Node(Struct, eq=False):
     children: list[_Node] = []
 
 
-def document_score(reply: str, gold: str) -> float:
+def page_structure_score(reply: str, gold: str) -> float:
     """Return how alike the structures of two pages in Markdown are (the makers' STEDS), at most 1.
 
     A page is a tree: its headings are below the root, and lines are below the heading before them. Lines before the

@@ -67,9 +67,9 @@ def _plain_value(value: object) -> str:
 
 def fields_of_answer(gold: str) -> dict[str, list[Any]]:
     """Return the accepted values of each field of an answer; an empty dict if the answer is not a dictionary."""
-    parsed = literal(gold.strip('"'))
+    parsed = parse_json_or_literal(gold.strip('"'))
     if isinstance(parsed, str):
-        parsed = literal(parsed)
+        parsed = parse_json_or_literal(parsed)
     if not isinstance(parsed, dict):
         return {}
     return {
@@ -82,7 +82,7 @@ def fields_of_reply(reply: str) -> dict[str, str]:
     """Return the fields that a reply names, with their values as texts; an empty dict if it names none."""
     fenced = FENCE.search(reply)
     content = fenced[1] if fenced else reply.strip()
-    parsed = literal(content)
+    parsed = parse_json_or_literal(content)
     if parsed is None:
         return {name.strip(): value.strip() for name, value in _FIELD.findall(content)}
     if not isinstance(parsed, dict) or not all(isinstance(name, str) for name in parsed):
@@ -90,12 +90,12 @@ def fields_of_reply(reply: str) -> dict[str, str]:
     return {name.strip(): str(value).strip() for name, value in parsed.items()}
 
 
-def literal(text: str) -> Any:
+def parse_json_or_literal(text: str) -> Any:
     """Parse a text as JSON, or else as a literal of Python, such as `{'a': 1}`; None if it is neither."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        return python_literal(text)
+        return parse_python_literal(text)
 
 
 def parse_gold(gold: str) -> Any:
@@ -108,7 +108,7 @@ def parse_gold(gold: str) -> Any:
         ) from None
 
 
-def python_literal(text: str) -> Any:
+def parse_python_literal(text: str) -> Any:
     """Parse a text as a literal of Python, such as `[(1, 2, 'a')]`; None if it is not one."""
     try:
         with warnings.catch_warnings():

@@ -20,7 +20,7 @@ from snellen.suites.modern.ocrbench_v2.boxes import (
     position_score,
     spotting_score,
 )
-from snellen.suites.modern.ocrbench_v2.documents import document_score
+from snellen.suites.modern.ocrbench_v2.documents import page_structure_score
 from snellen.suites.modern.ocrbench_v2.fields import FIELDS, field_score
 from snellen.suites.modern.ocrbench_v2.long_texts import long_text_score
 from snellen.suites.modern.ocrbench_v2.short_texts import (
@@ -63,7 +63,7 @@ def ocrbench_v2_right(question: AskedQuestion, prediction: Prediction) -> float:
     if kind == "chart parsing":
         return chart_score(reply, golds[0])
     if kind == "document parsing":
-        return document_score(reply, golds[0])
+        return page_structure_score(reply, golds[0])
     if kind in LONG_TEXTS:
         return long_text_score(reply, golds[0])
     if kind == "handwritten answer extraction":

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from snellen.metrics.tables import as_page, html_table, markdown_table, table_similarity
-from snellen.suites.modern.ocrbench_v2.fields import FENCE, parse_gold, python_literal
+from snellen.suites.modern.ocrbench_v2.fields import FENCE, parse_gold, parse_python_literal
 
 _ASSIGNMENT = re.compile(r"^\s*\w+\s*=\s*")
 """The beginning of `data = {...}`."""
@@ -59,7 +59,7 @@ def _chart_data(reply: str) -> dict[Any, Any]:
     end = content.rfind("}")
     if end >= 0:
         content = content[: end + 1]
-    data = python_literal(content)
+    data = parse_python_literal(content)
     return data if isinstance(data, dict) else {}
 
 
