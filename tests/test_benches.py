@@ -59,6 +59,8 @@ NOT_RUN = {
     "mixed_windows": "asks 61 architectures, each against a witness: half an hour",
     "mutation": "copies the repository and runs its tests for each mutant: minutes",
     "pages": "opens every kind of page in a browser: minutes",
+    "ocrbench_v2": "needs a clone of the makers' repository",
+    "omnidocbench": "needs a clone of the makers' repository",
     "parity": "needs checkouts of other harnesses",
     "prompts_of_others": "needs checkouts of other harnesses",
     "reading_error": "needs clones of repositories with published replies",

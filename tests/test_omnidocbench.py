@@ -17,7 +17,11 @@ from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
 from snellen.errors import DataError
 from snellen.suites.modern.omnidocbench.matching import Pair, quick_match
-from snellen.suites.modern.omnidocbench.normalising import formula_form, table_form, text_form
+from snellen.suites.modern.omnidocbench.normalising import (
+    normalised_formula,
+    normalised_table,
+    normalised_text,
+)
 from snellen.suites.modern.omnidocbench.pages import Page, PageBlock, page_of
 from snellen.suites.modern.omnidocbench.replies import reply_blocks
 from snellen.suites.modern.omnidocbench.scoring import page_scores
@@ -63,7 +67,7 @@ def test_a_reply_may_begin_tables_without_end() -> None:
 
 def test_a_table_in_markdown_becomes_one_of_html_and_its_rule_is_no_row() -> None:
     [table] = reply_blocks("Birds\n\n| a | b |\n| --- | --- |\n| 1 | 22 |\n\nEnd").tables
-    rows = table_form(table.text)
+    rows = normalised_table(table.text)
     cell = '<td colspan="1" rowspan="1">'
     for content in ("a", "b", "1", "22"):
         assert rows.count(f"{cell}{content}</td>") == 1
@@ -73,17 +77,17 @@ def test_a_table_in_markdown_becomes_one_of_html_and_its_rule_is_no_row() -> Non
 @pytest.mark.parametrize(
     ("form", "written", "expected"),
     [
-        (text_form, "# A wren, 12 -\n**of** the_north!", "Awren12ofthe_north"),
-        (text_form, "If $a + b$ holds", "Ifabholds"),  # no command, index or exponent
-        (text_form, r"一只鹪鹩\n, 12", "一只鹪鹩12"),
-        (formula_form, r"\[ \mathbf{A} + b \tag{1} \]", "{a}+b"),
-        (formula_form, r"\begin{align} a \quad = B. \end{align}", "a=b."),
-        (formula_form, r"a = b.", "a=b"),
-        (table_form, f"<table>{ROW}</table>", AS_PAGE.format(ROW)),
-        (table_form, f"<table class='x'><thead>{ROW.replace('td', 'th')}</thead></table>", AS_PAGE.format(ROW)),
-        (table_form, "<table><tr><td>a<td style=\"x\">1&amp;2<br></table>", AS_PAGE.format("<tr><td>a<td>1&2<br/></td></td></tr>")),
-        (table_form, "<table><tr><td><math alttext='x'><mi>y</mi></math></td></tr></table>", AS_PAGE.format("<tr><td>$x$</td></tr>")),
-        (table_form, "a table", ""),
+        (normalised_text, "# A wren, 12 -\n**of** the_north!", "Awren12ofthe_north"),
+        (normalised_text, "If $a + b$ holds", "Ifabholds"),  # no command, index or exponent
+        (normalised_text, r"一只鹪鹩\n, 12", "一只鹪鹩12"),
+        (normalised_formula, r"\[ \mathbf{A} + b \tag{1} \]", "{a}+b"),
+        (normalised_formula, r"\begin{align} a \quad = B. \end{align}", "a=b."),
+        (normalised_formula, r"a = b.", "a=b"),
+        (normalised_table, f"<table>{ROW}</table>", AS_PAGE.format(ROW)),
+        (normalised_table, f"<table class='x'><thead>{ROW.replace('td', 'th')}</thead></table>", AS_PAGE.format(ROW)),
+        (normalised_table, "<table><tr><td>a<td style=\"x\">1&amp;2<br></table>", AS_PAGE.format("<tr><td>a<td>1&2<br/></td></td></tr>")),
+        (normalised_table, "<table><tr><td><math alttext='x'><mi>y</mi></math></td></tr></table>", AS_PAGE.format("<tr><td>$x$</td></tr>")),
+        (normalised_table, "a table", ""),
     ],
 )  # fmt: skip
 def test_blocks_are_compared_in_a_form(form: Any, written: str, expected: str) -> None:
@@ -92,7 +96,7 @@ def test_blocks_are_compared_in_a_form(form: Any, written: str, expected: str) -
 
 def test_latex_in_a_text_is_compared_as_unicode() -> None:
     pytest.importorskip("pylatexenc", reason="waits for pylatexenc (extra `documents`)")
-    assert text_form(r"an angle $\alpha_1$ of") == "anangleα_1of"
+    assert normalised_text(r"an angle $\alpha_1$ of") == "anangleα_1of"
 
 
 BIRDS = "Awrensangintheoldtree"

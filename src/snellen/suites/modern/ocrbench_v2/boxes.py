@@ -9,7 +9,11 @@ from typing import Any
 from msgspec import Struct
 
 from snellen.metrics.boxes import Corners, iou
-from snellen.suites.modern.ocrbench_v2.fields import fields_of_reply, parse_gold, parse_python_literal
+from snellen.suites.modern.ocrbench_v2.fields import (
+    fields_of_reply,
+    parse_gold,
+    parse_python_literal,
+)
 from snellen.suites.modern.ocrbench_v2.short_texts import text_score
 
 _BOX = re.compile(r"[(\[]\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*[)\]]")

@@ -38,7 +38,7 @@ _VOID = frozenset("area base br col embed hr img input link meta param source tr
 """Elements of HTML that have no content and no end tag."""
 
 
-def text_form(text: str) -> str:
+def normalised_text(text: str) -> str:
     """Return the letters, digits and underscores of a text, with LaTeX between dollars as Unicode.
 
     A formula in the text is converted only if it has a command, an index or an exponent.
@@ -73,7 +73,7 @@ def _unicode_of(latex: str) -> str | None:
         return None
 
 
-def formula_form(latex: str) -> str:
+def normalised_formula(latex: str) -> str:
     """Return a formula in lower case, without blanks, environments and commands for fonts and distances."""
     displayed = _DISPLAYED.search(latex)
     if displayed:
@@ -86,7 +86,7 @@ def formula_form(latex: str) -> str:
     return latex.replace(" ", "").lower()
 
 
-def table_form(table: str) -> str:
+def normalised_table(table: str) -> str:
     """Return a table of HTML as a page, without what only concerns its looks; empty if it is no table.
 
     Cells of a head (`th`) become cells (`td`). Removed are the tags `thead`, `tbody`, `span`, `sup`, `sub`, `div` and

@@ -16,7 +16,11 @@ from snellen.suites.modern.omnidocbench.matching import (
     distances,
     quick_match,
 )
-from snellen.suites.modern.omnidocbench.normalising import formula_form, table_form, text_form
+from snellen.suites.modern.omnidocbench.normalising import (
+    normalised_formula,
+    normalised_table,
+    normalised_text,
+)
 from snellen.suites.modern.omnidocbench.pages import NOT_COUNTED, Page, PageBlock
 from snellen.suites.modern.omnidocbench.replies import ReplyBlock, reply_blocks
 
@@ -81,8 +85,8 @@ def _text_distances(
     """Return the edit distances of texts and of their order."""
     if not golds:
         return None, None
-    gold_forms = [text_form(gold.text) for gold in golds]
-    reply_forms = [text_form(reply.text) for reply in replies]
+    gold_forms = [normalised_text(gold.text) for gold in golds]
+    reply_forms = [normalised_text(reply.text) for reply in replies]
     # As in the makers' code, places in the order are those of all blocks, though blank ones are left out before.
     categories = [gold.category for gold, form in zip(golds, gold_forms, strict=True) if form]
     gold_texts = [form for form in gold_forms if form]
@@ -117,8 +121,8 @@ def _joined(texts: Sequence[str], indexes: Sequence[int]) -> str:
 
 
 def _formula_distance(golds: Sequence[PageBlock], replies: Sequence[ReplyBlock]) -> float | None:
-    gold_forms = [form for gold in golds if (form := formula_form(gold.text))]
-    reply_forms = [form for reply in replies if (form := formula_form(reply.text))]
+    gold_forms = [form for gold in golds if (form := normalised_formula(gold.text))]
+    reply_forms = [form for reply in replies if (form := normalised_formula(reply.text))]
     edits = _Edits()
     for pair in quick_match(gold_forms, reply_forms):
         if pair.golds:
@@ -143,8 +147,8 @@ def _table_scores(
     structure_teds = 0.0
     for index, table in enumerate(gold_tables):
         reply = reply_tables[reply_by_gold[index]] if index in reply_by_gold else ""
-        reply_form = table_form(reply) or reply
-        gold_form = table_form(table) or table
+        reply_form = normalised_table(reply) or reply
+        gold_form = normalised_table(table) or table
         edits.add(reply_form, gold_form)
         teds += table_similarity(reply_form, gold_form)
         structure_teds += table_similarity(reply_form, gold_form, structure_only=True)
