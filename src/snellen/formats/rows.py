@@ -6,7 +6,9 @@ is read when it is needed. Empty cells and nulls are left out. Rows are a stream
 
 from __future__ import annotations
 
+import codecs
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +21,11 @@ from snellen.formats.packed_files import how_to_unpack
 from snellen.formats.sheet_rows import sheet_rows
 from snellen.formats.source_row import SourceRow
 from snellen.formats.suffixes import ARCHIVES, ARROW, PARQUET, SHEET, SUFFIXES, row_suffix
+
+BEGINNING = 1024
+"""How many bytes of a text file show whether it is JSON."""
+BEGINS_WITH_OBJECT = re.compile(rb'\s*(?:\[\s*)?\{\s*"[^"\n]*"\s*:')
+"""The beginning of a JSON object, or of a list of such. A text file that begins like this is no table."""
 
 
 def is_row_file(path: Path) -> bool:
@@ -60,6 +67,11 @@ def read_rows(path: Path, encoding: str = "", *, as_stored: bool = False) -> Ite
     elif suffix == SHEET:
         yield from sheet_rows(path, as_stored=as_stored)
     else:
+        with open_text(path) as file:
+            beginning = file.read(BEGINNING).removeprefix(codecs.BOM_UTF8)
+        if BEGINS_WITH_OBJECT.match(beginning):
+            yield from json_rows(path, encoding)
+            return
         with open_text(path) as file:
             if not encoding:
                 yield from delimited_rows(file, path)
