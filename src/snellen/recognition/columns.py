@@ -231,8 +231,10 @@ RIGHT_OF_ANOTHER_THING = re.compile(
     r"(?:correct(?:ness)?|right|match|accuracy|score)$|(?:^|_)top_?(?:[2-9]|\d{2,})(?:_|$)"
     r"|(?:^|_)(?:api|http|requests?|calls?|retry|pars(?:e|ed|er|ing)|json|format|load(?:ing)?|downloads?|uploads?|inference|"
     r"generation|execution|response|status)_(?:success(?:ful(?:ly)?)?|succeeded|passed|pass|ok)$"
+    r"|(?:^|_)(?:attack|jailbreak)s?_success|success(?:ful)?_(?:attack|jailbreak)s?(?:_|$)"
 )
-"""Names of verdicts on something else than the reply: `used_correct_page`, `format_correct`, `api_success`, and `top5_hit` of guesses."""
+"""Names of verdicts on something else than the reply: `used_correct_page`, `format_correct`, `api_success`, `top5_hit` of
+guesses, and `attack_success`, with which the model failed."""
 _OF_QUESTIONS = frozenset("prompt prompts question questions instruction query template".split())
 """Words in the name of a column that holds a question, also where the name mentions its answer: `prompt_answer`."""
 

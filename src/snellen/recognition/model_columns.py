@@ -32,7 +32,7 @@ _MODELS = re.compile(
 )
 NOT_REPLIES = re.compile(
     r"question|prompt|caption|descri|rationale|reasoning|expla|explic|erklär|erklaer|begründ|begruend|justif|(?<![^\W_])razon|raciocin|spiegaz|解[析释釋説]|理由|推理|설명|해설|이유|объясн|обоснов|поясн|açıklama|summar|judg|verdict|score|eval|grad(?:e|ing)|correct|label|"
-    r"confiden|prob|logit|rank|error|latency|length|match|acc\b|f1\b|token|cost|time|steps?\b|thought|thinking|hint|context|option|choice|name|id\b",
+    r"confiden|prob|logit|rank|error|latency|length|match|acc\b|f1\b|token|cost|time|steps?\b|thought|thinking|hint|context|option|choice|name|(?<![a-z])(?:image|img|video|question|sample|doc|row|item|[qupgs])?id\b",
     re.IGNORECASE,
 )
 """Words in the name of a column that mentions a model, but does not hold its replies: `blip_caption`, `gpt4_score`."""

@@ -186,7 +186,7 @@ def _columns_without_sure_name(
         return (by_last_word["caption"],)
 
     for name in ("result", "results"):
-        if name in by_last_word:
+        if name in by_last_word and not _are_called_right_or_wrong(profiles[by_last_word[name]]):
             return (by_last_word[name],)
     transcribed: list[str] = []
     for name, profile in profiles.items():
@@ -198,6 +198,15 @@ def _columns_without_sure_name(
     if by_noun := replies_by_noun(texts):
         return by_noun
     return replies_by_cells(profiles, rows)
+
+
+_RIGHT_OR_WRONG = frozenset("correct incorrect right wrong".split())
+
+
+def _are_called_right_or_wrong(profile: ColumnProfile) -> bool:
+    """Return whether all filled cells are `correct` or `incorrect`: verdicts on replies, and no replies."""
+    texts = {text.strip().casefold() for text in profile.texts} - {""}
+    return bool(texts) and texts <= _RIGHT_OR_WRONG
 
 
 def right_beside_foils(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:

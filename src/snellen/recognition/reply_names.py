@@ -18,7 +18,7 @@ from snellen.recognition.named_pairs import gold_beside
 from snellen.recognition.profiles import ColumnProfile
 
 _REPLY_WORDS = frozenset(
-    "prediction predictions predicted pred response responses reply output outputs generated generation completion".split()
+    "prediction predictions predicted pred response responses reply output outputs generated regenerated generation completion".split()
 )
 RAW_WORDS = frozenset("full raw original whole".split())
 MADE_WORDS = frozenset(
@@ -112,7 +112,7 @@ _VERDICT_WORDS = frozenset(
 )
 
 
-_BINARY = frozenset("0 1 0.0 1.0 true false yes no".split())
+BINARY = frozenset("0 1 0.0 1.0 true false yes no".split())
 """Texts of cells, in small letters, that may be verdicts."""
 
 
@@ -143,14 +143,14 @@ def flags_beside_replies(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ..
             if gold_beside(name, profiles):
                 return ()
             flags.append(name)
-        elif not any(text.strip().casefold() in _BINARY for text in profile.texts):
+        elif not any(text.strip().casefold() in BINARY for text in profile.texts):
             texts.append(name)
     return tuple(flags) if texts else ()
 
 
 def are_binary(profile: ColumnProfile) -> bool:
     """Return whether every filled cell of a column is 0, 1, true, false, yes or no."""
-    return all(text.strip().casefold() in _BINARY for text in profile.texts if text.strip())
+    return all(text.strip().casefold() in BINARY for text in profile.texts if text.strip())
 
 
 def is_made_of(name: str, source: str) -> bool:

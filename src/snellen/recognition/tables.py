@@ -384,6 +384,8 @@ class _Assignment:
         self._roles: Roles = {role: tuple(names) for role, names in declared.items()}
         self._doubts: list[Doubt] = []
         self._faults: list[str] = []
+        self._verdicts_on_sentences: list[str] = []
+        """Columns named like right answers that say which replies are true."""
 
     @property
     def _taken(self) -> list[str]:
@@ -612,6 +614,7 @@ class _Assignment:
             for name in list(golds):
                 if are_verdicts_on_sentences(golds[name], reply_profile):
                     golds.pop(name)
+                    self._verdicts_on_sentences.append(name)
         return golds
 
     def _settle_facts_on_replies(self, free: Mapping[str, ColumnProfile]) -> None:
@@ -625,7 +628,8 @@ class _Assignment:
                 answers += self._profiles[name].texts
         verdicts = verdict_column(self._still_free(others), answers)
         flags = [name for name in flags_beside_replies(free) if name not in self._taken]
-        self._settle("verdict", (verdicts or tuple(flags[:1]), None))
+        of_truth = [name for name in self._verdicts_on_sentences if name not in self._taken]
+        self._settle("verdict", (verdicts or tuple([*of_truth, *flags][:1]), None))
         self._settle_several_replies(self._still_free(free))
         for role in ("reading", "judge"):
             self._settle(role, (one_by_name(role, others, self._taken), None))
@@ -672,19 +676,20 @@ class _Assignment:
         return gold_beside(self._roles["reply"][0], names)
 
     def _without_constant(self, golds: Mapping[str, ColumnProfile]) -> dict[str, ColumnProfile]:
-        """Return the possible columns of right answers without flags (`is_...`) that have the same value in all rows.
+        """Return the possible columns of right answers without flags and lists that have the same value in all rows.
 
-        Right answers that never differ are improbable; such a flag describes the row.
+        Right answers that never differ are improbable. Such a flag (`is_...`) describes the row, and such a list has
+        the permitted replies. A list is kept if no other column may have the right answers.
         """
-        return {
-            name: profile
-            for name, profile in golds.items()
-            if not (
-                folded_name(name).startswith("is_")
-                and len(profile.texts) == 1
-                and profile.filled >= FEWEST_CONSTANT
-            )
-        }
+        varied: dict[str, ColumnProfile] = {}
+        permitted: dict[str, ColumnProfile] = {}
+        for name, profile in golds.items():
+            is_constant = len(profile.texts) == 1 and profile.filled >= FEWEST_CONSTANT
+            if _lists_permitted_replies(profile):
+                permitted[name] = profile
+            elif not (is_constant and folded_name(name).startswith("is_")):
+                varied[name] = profile
+        return varied or permitted
 
     def _gold_beside_replies(self, free: Mapping[str, ColumnProfile]) -> str:
         """Return the column of right texts that belongs to a column of wrong ones, or to captions that models wrote.
@@ -849,6 +854,8 @@ class _Assignment:
         labels = set(map(folded, self._profiles[chosen[0]].texts))
         for name, profile in free.items():
             is_of_same_labels = profile.share_in(labels) > 0.5
+            if _lists_permitted_replies(profile):
+                continue
             if is_of_same_labels or not FOIL_MARKS.isdisjoint(split_name(name)):
                 continue
             is_gold = bool(rest_of_gold(name))  # `expected_verdict` is no verdict on the reply
@@ -1264,7 +1271,8 @@ FEWEST_JUDGED = 3
 FEWEST_EQUAL = 10
 """A column that always equals the right answer is no reply, in a table of at least this many rows."""
 FEWEST_CONSTANT = 5
-"""A flag that is the same in all rows is no right answer, in a table of at least this many rows."""
+"""A flag, or a list of several texts, that is the same in all rows is no right answer, in a table of at least this many
+rows."""
 MOST_TWIN_VALUES = 20
 """The most different right answers for which a column of short answers may be read in place of full replies."""
 _PLACE = re.compile(r"[\[(]\s*-?[\d.]+\s*,\s*-?[\d.]+\s*(?:,\s*-?[\d.]+\s*,\s*-?[\d.]+\s*)?[\])]")
@@ -1286,6 +1294,14 @@ def _share_mentioning(profile: ColumnProfile, words: Collection[str]) -> float:
 
 SENTENCE = 4
 """Replies are sentences, and do not only name an option, if they have at least this many words on average."""
+
+
+def _lists_permitted_replies(profile: ColumnProfile) -> bool:
+    """Return whether all rows have the same list of several texts: what may be said, and not what is right."""
+    if len(profile.texts) != 1 or profile.filled < FEWEST_CONSTANT:
+        return False
+    [text] = profile.texts
+    return len(set(listed(text) or ())) > 1
 
 
 def _has_several(profile: ColumnProfile) -> bool:

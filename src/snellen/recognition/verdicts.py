@@ -8,7 +8,7 @@ from snellen.recognition.columns import PARTLY, name_score, split_name
 from snellen.recognition.folding import folded_name
 from snellen.recognition.named_pairs import rest_of_gold
 from snellen.recognition.profiles import ColumnProfile
-from snellen.recognition.reply_names import are_binary, is_verdict
+from snellen.recognition.reply_names import BINARY, are_binary, is_verdict
 
 JUDGES = frozenset(
     "judge judged judgement judgment llm gpt gpt4 lave rating grade grader evaluator human".split()
@@ -211,7 +211,7 @@ def verdict_column(
             score = max(score, _OF_OBJECT)
         if not score and not is_verdict(name):
             continue
-        if not RATES_OF_ERRORS.isdisjoint(split_name(name)):
+        if not RATES_OF_ERRORS.isdisjoint(split_name(name)) or _marks_wrong_replies(name):
             continue
         if rest_of_gold(name) in _EXPECTED:
             continue
@@ -262,6 +262,40 @@ def is_field_of_verdicts(name: str, profiles: Mapping[str, ColumnProfile]) -> bo
     siblings = [other for other in profiles if other.rpartition(".")[0] == outer]
     letters = [other for other in siblings if len(other.rpartition(".")[2]) == 1]
     return len(letters) < 2
+
+
+_WORDS_OF_WRONG = frozenset(
+    "hallucination hallucinated hallucinates hallucinating wrong incorrect".split()
+)
+_BESIDE_WRONG = frozenset("is has contains label flag judge judged judgement human llm".split())
+"""Words that may stand beside these in the name of a flag that marks wrong replies: `is_hallucination`."""
+
+
+def _marks_wrong_replies(name: str) -> bool:
+    """Return whether the name of a flag says that it marks wrong replies, and nothing else."""
+    words = split_name(name)
+    beside = words - _WORDS_OF_WRONG
+    return beside < words and beside <= _BESIDE_WRONG
+
+
+def column_of_wrong_replies(profiles: Mapping[str, ColumnProfile], taken: Collection[str]) -> str:
+    """Return the only column of flags that mark wrong replies, such as `is_hallucination`; empty if there is none.
+
+    Args:
+        profiles: The columns of the table.
+        taken: The columns with a role other than that of a tag.
+    """
+    found: list[str] = []
+    for name, profile in profiles.items():
+        if not _marks_wrong_replies(name) or name in taken or not profile.is_scalar:
+            continue
+        cells = sum(profile.texts.values())
+        n_flags = sum(
+            count for text, count in profile.texts.items() if text.strip().casefold() in BINARY
+        )
+        if n_flags > MOSTLY * cells and len(profile.texts) > 1:
+            found.append(name)
+    return found[0] if len(found) == 1 else ""
 
 
 def _grade(text: str) -> float | None:

@@ -129,9 +129,14 @@ class VerdictReader:
 
 
 def without_shared_ids(rows: Sequence[PredictedRow]) -> Sequence[PredictedRow]:
-    """Return rows without their ids, if several have the same one, so that each row is a question of its own."""
+    """Return rows without their ids, if several have the same one, so that each row is a question of its own.
+
+    Rows with the same id stay one group.
+    """
     ids = {row.id for row in rows}
-    return rows if len(ids) == len(rows) else [replace(row, id="") for row in rows]
+    if len(ids) == len(rows):
+        return rows
+    return [replace(row, id="", group=row.group or row.id) for row in rows]
 
 
 def _may_be_verdicts(name: str, profile: ColumnProfile) -> bool:
