@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from snellen.errors import DataError
 from snellen.formats.json_files import read_json_value
+from snellen.recognition.columns import split_name
 from snellen.recognition.folding import folded_name
 
 _NAMES = (
@@ -49,19 +50,63 @@ class PrintedAccuracy(Struct, frozen=True):
         )
 
 
-def printed_accuracy(path: Path) -> PrintedAccuracy | None:
-    """Return the accuracy that a JSON file states beside its records.
-
-    None if it states none, or several different ones.
-    """
+def outer_object(path: Path) -> Mapping[str, Any]:
+    """Return the object that a JSON file is; an empty one for any other file."""
     if path.suffix.casefold() != ".json":
-        return None
+        return {}
     try:
         content = read_json_value(path)
     except DataError:
-        return None
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def check_lists_all(path: Path, content: Mapping[str, Any]) -> None:
+    """Raise DataError if the only list of records in a file has the replies that it calls wrong, and no others.
+
+    An accuracy of these rows alone would be near 0, whatever the accuracy of the model.
+
+    Args:
+        path: The file, for the message.
+        content: The object that the file is.
+    """
+    lists: dict[str, list[Any]] = {}
+    totals: list[int] = []
+    for name, value in content.items():
+        if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+            lists[name] = value
+        is_count = isinstance(value, int) and not isinstance(value, bool)
+        if is_count and not _OF_TOTAL.isdisjoint(split_name(name)):
+            totals.append(value)
+    if len(lists) != 1:
+        return
+    [(name, listed)] = lists.items()
+    total = max(totals, default=0)
+    if _OF_WRONG.isdisjoint(split_name(name)) or total <= len(listed):
+        return
+    printed = printed_accuracy(content)
+    stated = f"; the file itself prints {printed.share:.1%} in {printed.field!r}" if printed else ""
+    raise DataError(
+        f"{path}: {name!r} lists only the replies that the file calls wrong ({len(listed):,} of {total:,}), of which no "
+        f"accuracy can be computed{stated}; take the file that has all replies"
+    )
+
+
+_OF_WRONG = frozenset(
+    "incorrect wrong error errors failed failure failures mistake mistakes misclassified".split()
+)
+"""Words in the name of a list of wrong replies: `incorrect_answers`."""
+_OF_TOTAL = frozenset("total num n count number".split())
+"""Words in the name of a number of questions: `total_questions`."""
+
+
+def printed_accuracy(content: Mapping[str, Any]) -> PrintedAccuracy | None:
+    """Return the accuracy that the object of a JSON file states beside its records.
+
+    None if it states none, or several different ones.
+    """
     for depth in range(DEEPEST):
-        printed = list(_printed(content, depth)) if isinstance(content, dict) else []
+        printed = list(_printed(content, depth))
         if printed:
             shares = {accuracy.share for accuracy in printed}
             return printed[0] if len(shares) == 1 else None

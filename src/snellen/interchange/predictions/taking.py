@@ -49,7 +49,12 @@ from snellen.interchange.predictions.own_questions import (
     checked_questions,
     kept_question,
 )
-from snellen.interchange.predictions.own_summary import PrintedAccuracy, printed_accuracy
+from snellen.interchange.predictions.own_summary import (
+    PrintedAccuracy,
+    check_lists_all,
+    outer_object,
+    printed_accuracy,
+)
 from snellen.interchange.predictions.question_types import (
     as_named,
     check_answers_met,
@@ -268,7 +273,9 @@ def taken_files(path: Path, reading: FileReading) -> list[TakenFile]:
         files = files if isinstance(files, list) else [files]
         title = of_form.title
         questions = of_form if of_form.questions else None
-    printed = printed_accuracy(path)
+    content = outer_object(path)
+    check_lists_all(path, content)
+    printed = printed_accuracy(content)
     taken: list[TakenFile] = []
     for file in files:
         cleaned = replace(file, rows=tuple(map(with_failure, file.rows)))
