@@ -868,24 +868,28 @@ def test_the_number_of_a_log_of_tasks_without_replies_is_how_many_succeeded(flag
     assert sn.score("trial.json").value("recorded_verdict") == 3 / 4
 
 
-@pytest.mark.parametrize(
-    ("field", "scores", "said"),
-    [
-        ("r", [0, 1], "'r' is 50.00% on average over 80"),
-        ("score", [7.5, 6.5, 4.0], "'score' is 6.000 on average over 120"),
-    ],
-)
-def test_scores_in_lists_of_samples_are_told_and_no_column_is_asked_for(
-    field: str, scores: list[float], said: str
-) -> None:
-    rows = [
-        {"idx": n, "ys": ["a"] * len(scores), "infos": [{field: score} for score in scores]}
-        for n in range(N)
-    ]
+@pytest.mark.parametrize("field", ["r", "reward", "score"])
+def test_scores_in_lists_of_samples_are_the_verdicts_of_the_file(field: str) -> None:
+    rows = []
+    for n in range(N):
+        scores = [n % 4 == 0, 1, 0.5]  # (1 / 4 + 1 + 1 / 2) / 3 on average
+        infos = [{field: score, "steps": 7} for score in scores]
+        rows.append({"idx": n, "ys": ["a", "b", "c"], "infos": infos})
+    Path("samples.json").write_text(json.dumps(rows))
+    results = sn.score("samples.json")
+    assert results.value("recorded_verdict") == pytest.approx(1.75 / 3)
+    notes = "; ".join(results.runs[0].manifest.notes)
+    assert "their mean over 120 samples" in notes
+    assert "40 rows (100.0%) have a sample with the full score" in notes
+
+
+def test_marks_in_lists_of_samples_are_told_and_no_column_is_asked_for() -> None:
+    infos = [{"score": 7.5}, {"score": 6.5}, {"score": 4.0}]
+    rows = [{"idx": n, "ys": ["a", "b", "c"], "infos": infos} for n in range(N)]
     Path("samples.json").write_text(json.dumps(rows))
     with pytest.raises(DataError) as error:
         sn.score("samples.json")
-    assert said in str(error.value)
+    assert "'score' is 6.000 on average over 120" in str(error.value)
     assert "reply=NAME" not in str(error.value)
 
 

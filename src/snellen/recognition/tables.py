@@ -628,7 +628,9 @@ class _Assignment:
                 answers += self._profiles[name].texts
         verdicts = verdict_column(self._still_free(others), answers)
         flags = [name for name in flags_beside_replies(free) if name not in self._taken]
-        of_truth = [name for name in self._verdicts_on_sentences if name not in self._taken]
+        of_truth: list[str] = []
+        if answers:  # without right answers, such labels may be what a question asks for
+            of_truth = [name for name in self._verdicts_on_sentences if name not in self._taken]
         self._settle("verdict", (verdicts or tuple([*of_truth, *flags][:1]), None))
         self._settle_several_replies(self._still_free(free))
         for role in ("reading", "judge"):

@@ -172,7 +172,10 @@ def _contradicting_file_accuracy(model_row: ModelMethodRow) -> float | None:
     file_accuracy = sum(verdicts) / len(verdicts)
     if file_accuracy in (0.0, 1.0):  # such verdicts say whether requests succeeded
         return None
-    difference = abs(file_accuracy - headline.estimate.value)
+    # A missing reply is wrong in the headline, and has no verdict here.
+    with_missing = sum(verdicts) / len(scored.predictions)
+    shares = (file_accuracy, with_missing)
+    difference = min(abs(share - headline.estimate.value) for share in shares)
     return file_accuracy if difference >= CONTRADICTING_DIFFERENCE else None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,9 +9,9 @@ from snellen.callers import for_caller
 from snellen.formats.containers import ID, VALUE
 from snellen.formats.source_row import SourceRow
 from snellen.interchange.predictions.benchmark_signs import how_to_give_answers
-from snellen.interchange.predictions.reply_choice import MOSTLY
+from snellen.interchange.predictions.scored_samples import scored_samples
 from snellen.interchange.predictions.scoring_call import scoring_call
-from snellen.recognition.columns import METRIC_WORDS, split_name, usual_names
+from snellen.recognition.columns import METRIC_WORDS, split_name
 from snellen.recognition.folding import folded_name
 from snellen.recognition.reply_names import is_name_of_reply
 from snellen.recognition.tables import TableRoles
@@ -36,7 +35,13 @@ def what_stands_for_replies(path: Path, rows: Sequence[SourceRow], roles: TableR
     empty = column_of_empty_replies(rows)
     if empty:
         return f"{empty!r} is empty in all {len(rows):,} rows; take the file that has the replies"
-    return _scored_samples(path, rows) or _no_replies(path, rows, roles)
+    samples = scored_samples(rows)
+    if samples is not None:
+        return (
+            f"{samples.average()}; replies with right answers can be scored here from a file with a row for each sample "
+            f"and the columns id, prediction and answer: {scoring_call(Path('SAMPLES.csv'))}"
+        )
+    return _no_replies(path, rows, roles)
 
 
 def column_of_empty_replies(rows: Sequence[SourceRow]) -> str:
@@ -131,52 +136,6 @@ def are_detections(roles: TableRoles) -> bool:
     names = {folded_name(name) for name in roles.profiles}
     has_scores = not names.isdisjoint(("score", "confidence"))
     return has_scores and not names.isdisjoint(_BOXES) and not names.isdisjoint(_CLASSES)
-
-
-_SCORES_OF_SAMPLES = frozenset((*usual_names()["verdict"], "r", "reward", "value"))
-"""Names of the field with the score of each of several samples of a row."""
-
-
-def _scored_samples(path: Path, rows: Sequence[SourceRow]) -> str:
-    """Return the message for a table whose rows list several samples with a score each: `[{"r": 0}, {"r": 1}]`.
-
-    The text is empty for any other table.
-    """
-    scores_by_field: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for row in rows:
-        for column, field, scores in _scores_in_lists(row):
-            scores_by_field[column, field].extend(scores)
-    for (column, field), scores in scores_by_field.items():
-        n_rows = sum(bool(row.cells.get(column)) for row in rows)
-        if n_rows <= MOSTLY * len(rows) or len(scores) <= len(rows):
-            continue
-        average = sum(scores) / len(scores)
-        shown = f"{average:.2%}" if all(0 <= score <= 1 for score in scores) else f"{average:.3f}"
-        return (
-            f"each of its {len(rows):,} rows has several samples, and {column!r} lists a score of each: {field!r} is {shown} "
-            f"on average over {len(scores):,}; replies with right answers can be scored here from a file with a row for "
-            f"each sample and the columns id, prediction and answer: {scoring_call(Path('SAMPLES.csv'))}"
-        )
-    return ""
-
-
-def _scores_in_lists(row: SourceRow) -> list[tuple[str, str, list[float]]]:
-    """Return the scores in lists of objects in a row.
-
-    For a column `samples` with `[{"r": 0}, {"r": 1}]`, the result is `[("samples", "r", [0.0,
-    1.0])]`. The list is empty if the row has no such column.
-    """
-    found: list[tuple[str, str, list[float]]] = []
-    for column, cell in row.cells.items():
-        samples = cell if isinstance(cell, list) else []
-        if not samples or not all(isinstance(sample, dict) for sample in samples):
-            continue
-        for field in samples[0]:
-            values = [sample.get(field) for sample in samples]
-            are_numbers = all(isinstance(value, (bool, int, float)) for value in values)
-            if folded_name(field) in _SCORES_OF_SAMPLES and are_numbers:
-                found.append((column, field, [float(value) for value in values]))
-    return found
 
 
 _OF_SUMMARY = METRIC_WORDS | frozenset(

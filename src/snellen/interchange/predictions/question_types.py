@@ -7,7 +7,7 @@ decides, such as numbers, boxes or long texts.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -487,7 +487,8 @@ def _with_verdicts(file: PredictionFile) -> PredictionFile:
     answered = _answered(file)
     judged = [row for row in answered if row.verdict is not None]
     is_open = any(row.references for row in judged) and not any(row.options for row in judged)
-    if not is_open or len(judged) <= (1 - FEW) * len(answered) or RECORDED in file.metrics:
+    fewest = MOSTLY_JUDGED if file.judged else 1 - FEW
+    if not is_open or len(judged) <= fewest * len(answered) or RECORDED in file.metrics:
         return file
     usual = file.metrics[0] if file.metrics else ""
     with_own = replace(file, metrics=(*file.metrics, RECORDED))
@@ -500,6 +501,8 @@ def _with_verdicts(file: PredictionFile) -> PredictionFile:
     return _noted(replace(with_own, headline=RECORDED), note)
 
 
+MOSTLY_JUDGED = 0.75
+"""The share of the replies that have a verdict, at least, where a judge gave them. People leave out improper questions."""
 OF_MANY_RULES = ("typed_match", "rouge_l", "number_accuracy")
 """The first metrics of answers that scripts compare by many rules: texts, long texts and numbers."""
 
@@ -766,7 +769,11 @@ def _with_codes_read(file: PredictionFile) -> PredictionFile:
 
 
 def _with_codes_spelled(file: PredictionFile) -> PredictionFile:
-    """Return a file with words on both sides if one side has 1 and 0, and the other one yes and no, or true and false."""
+    """Return a file with the same words on both sides, if these are codes of two values.
+
+    One side may have 1 and 0, and the other one yes and no, or true and false. Right answers may also be a word and its
+    negation, such as `valid` and `invalid`, if replies say yes and no.
+    """
     answered = [row for row in _answered(file) if row.references and not row.options]
     golds = {row.references[0].strip().casefold() for row in answered}
     replies = [(row.reply or "").strip() for row in answered]
@@ -797,6 +804,23 @@ def _with_codes_spelled(file: PredictionFile) -> PredictionFile:
             file, rows, "the right answers are 1 for yes and 0 for no, as replies say"
         )
 
+    positive = _word_beside_its_negation(golds)
+    if positive:
+        said = [read_yes_no(reply) for reply in replies]
+        n_naming = sum(positive in reply.casefold() for reply in replies)
+        are_yes_or_no = said.count(None) <= 2 * FEW * len(said) and 2 * n_naming < len(replies)
+        if not are_yes_or_no:
+            return file
+        rows = []
+        for row in file.rows:
+            words = [
+                "yes" if text.strip().casefold() == positive else "no" for text in row.references
+            ]
+            rows.append(replace(row, references=tuple(words)))
+        return _with_rows(
+            file, rows, f"the replies are yes for {positive}, and no for its negation"
+        )
+
     pair = next((pair for pair in YES_NO if golds == set(pair)), None)
     if pair is None or not all(reply in CODES for reply in replies):
         return file
@@ -805,6 +829,19 @@ def _with_codes_spelled(file: PredictionFile) -> PredictionFile:
         word = pair[0] if (row.reply or "").strip() == "1" else pair[1]
         rows.append(replace(row, reply=word) if row.reply else row)
     return _with_rows(file, rows, f"the replies are 1 for {pair[0]} and 0 for {pair[1]}")
+
+
+_NEGATING = ("un", "in", "im", "ir", "il", "non", "not", "dis")
+"""What negates the word behind it: `unsatisfiable`, `invalid`, `not entailed`."""
+
+
+def _word_beside_its_negation(words: Collection[str]) -> str:
+    """Return the word of a pair of which the other is its negation: `valid` of `valid` and `invalid`; else empty."""
+    if len(words) != 2:
+        return ""
+    shorter, longer = sorted(words, key=len)
+    beginning = longer.removesuffix(shorter).strip(" _-")
+    return shorter if longer.endswith(shorter) and beginning in _NEGATING else ""
 
 
 # --- classes ---------------------------------------------------------------------------------------------------------

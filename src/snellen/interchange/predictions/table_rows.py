@@ -503,7 +503,8 @@ class RowReader:
         elif len(replies) > 1 and not self._are_replies_ranked:
             for number, reply in enumerate(replies):
                 text = self._reply_text(reply, predicted)
-                yield replace(predicted, presentation=number, reply=text)
+                of_row = predicted.group or predicted.picture or predicted.id or predicted.where
+                yield replace(predicted, presentation=number, reply=text, group=of_row)
         else:
             reply = replies[0] if replies else ""
             yield replace(predicted, reply=self._reply_text(reply, predicted))

@@ -53,7 +53,11 @@ from snellen.interchange.predictions.only_verdicts import (
     columns_of_verdicts,
     without_shared_ids,
 )
-from snellen.interchange.predictions.question_types import ROUNDED, is_surely_right
+from snellen.interchange.predictions.question_types import (
+    MOSTLY_JUDGED,
+    ROUNDED,
+    is_surely_right,
+)
 from snellen.interchange.predictions.reply_choice import MOSTLY, TableReading
 from snellen.interchange.predictions.row_layouts import (
     FIELD,
@@ -65,6 +69,11 @@ from snellen.interchange.predictions.rows import (
     PredictionFile,
     count_named,
     is_number,
+)
+from snellen.interchange.predictions.scored_samples import (
+    SAMPLE_OF,
+    rows_of_samples,
+    scored_samples,
 )
 from snellen.interchange.predictions.table_rows import RowReader, is_exported
 from snellen.interchange.predictions.tokens import with_tokens_joined
@@ -78,9 +87,10 @@ from snellen.recognition.columns import (
     series,
     split_name,
 )
-from snellen.recognition.folding import folded_name, whole_number, word_count
+from snellen.recognition.folding import folded_name, folded_words, whole_number, word_count
 from snellen.recognition.model_columns import is_name_of_model, model_of_field
 from snellen.recognition.named_pairs import is_transcribed, replies_by_noun, rest_of_gold
+from snellen.recognition.profiles import ColumnProfile
 from snellen.recognition.reply_names import (
     are_binary,
     is_name_of_reply,
@@ -90,6 +100,7 @@ from snellen.recognition.reply_names import (
 from snellen.recognition.said_in_cells import Said, how_often_said, in_whole_words
 from snellen.recognition.tables import MESSAGES, TableRoles, prediction_roles
 from snellen.recognition.verdicts import (
+    column_of_wrong_replies,
     is_field_of_verdicts,
     is_judged,
     verdict_column,
@@ -115,7 +126,8 @@ def prediction_rows(path: Path) -> Iterator[SourceRow]:
     lists: set[str] = set()
     rows = with_header_as_row(read_rows(path, text_encoding(path), as_stored=True))
     for row in with_fields_as_rows(rows):
-        row = row._replace(cells=with_tokens_joined(_with_passes_joined(row.cells)))
+        cells = _with_references_in_one_list(_with_passes_joined(row.cells))
+        row = row._replace(cells=with_tokens_joined(cells))
         row = _with_main_question(row)
         name = question_list(row.cells, is_name_of_reply, _is_name_of_answer)
         if name:
@@ -153,6 +165,38 @@ def _with_passes_joined(cells: Mapping[str, Any]) -> dict[str, Any]:
     others = {name: cell for name, cell in cells.items() if name not in passes}
     stem = folded_name(passes[0]).rstrip("0123456789").rstrip("_")
     return {**others, stem: [cells[name] for name in passes]}
+
+
+def _with_references_in_one_list(cells: Mapping[str, Any]) -> dict[str, Any]:
+    """Return cells with numbered right answers in one list: `Best_Answer1` and `Best_Answer2` become `Best_Answer`.
+
+    Only names that say that each is right count: `answer1` and `answer2` may be options.
+    """
+    numbered = _columns_of_references(tuple(cells))
+    if not numbered:
+        return dict(cells)
+    others = {name: cell for name, cell in cells.items() if name not in numbered}
+    filled = [cells[name] for name in numbered if cells[name] not in (None, "")]
+    stem = numbered[0].strip().rstrip("0123456789").rstrip("_ -")
+    return {**others, stem: filled}
+
+
+_EACH_IS_RIGHT = frozenset(
+    "best gold golden gt correct right reference ref references refs".split()
+)
+
+
+@lru_cache(maxsize=256)
+def _columns_of_references(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the numbered columns with right answers to the same question; empty if there are none."""
+    taken = {folded_name(name) for name in names}
+    for stem, chain in series(names).items():
+        is_numbered = chain[0].strip()[-1].isdecimal()
+        is_right = not _EACH_IS_RIGHT.isdisjoint(stem.split("_"))
+        is_answer = name_score("answer", stem) >= PARTLY
+        if is_numbered and len(chain) > 1 and stem not in taken and is_right and is_answer:
+            return tuple(chain)
+    return ()
 
 
 @lru_cache(maxsize=256)
@@ -224,6 +268,11 @@ def recognise_rows(
 ) -> TableReading:
     """Find what the columns of rows are. The arguments and errors are those of `recognise_predictions`."""
     roles = prediction_roles(path, rows, columns, answer_is, is_gold_known=is_gold_known)
+    of_wrong = "" if is_gold_known else _column_of_wrong_replies(roles)
+    if of_wrong:
+        rows = [_with_opposite(row, of_wrong) for row in rows]
+        declared = {**columns, "verdict": (f"not {of_wrong}",)}
+        return recognise_rows(path, rows, declared, answer_is)
     if not roles.profiles:
         raise DataError(roles.faults[0] if roles.faults else f"{path}: it has no rows")
     if summary := numbers_of_a_summary(rows):
@@ -269,6 +318,27 @@ def recognise_rows(
     return TableReading(path, roles, tuple(rows), tuple(notes), is_gold_known, is_reply_given)
 
 
+def _column_of_wrong_replies(roles: TableRoles) -> str:
+    """Return the column that marks wrong replies, in a table of texts without a column that marks right ones."""
+    reply = roles.profiles.get(first_column(roles.roles, "reply"))
+    if reply is None or are_binary(reply) or "verdict" in roles.roles:
+        return ""
+    # The flag may be what a question asks for, as of a model that looks for hallucinations.
+    n_yes_or_no = sum(folded_words(text)[:1] in (["yes"], ["no"]) for text in reply.texts)
+    if 2 * n_yes_or_no > len(reply.texts):
+        return ""
+    taken = {name for role, names in roles.roles.items() if role != "tag" for name in names}
+    return column_of_wrong_replies(roles.profiles, taken)
+
+
+def _with_opposite(row: SourceRow, column: str) -> SourceRow:
+    """Return a row with a further cell that says whether the reply is right, as `column` says that it is wrong."""
+    verdict = verdict_of_cell(text_in_cell(row.cells.get(column)))
+    if verdict is None:
+        return row
+    return row._replace(cells={**row.cells, f"not {column}": 1 - verdict})
+
+
 def _reading_without_replies(
     path: Path,
     rows: Sequence[SourceRow],
@@ -279,7 +349,15 @@ def _reading_without_replies(
 ) -> TableReading:
     """Return a table without replies that has at least the verdict on each; raise DataError if it has none."""
     verdicts: tuple[str, ...] = ()
-    if not is_gold_known:
+    notes: tuple[str, ...] = ()
+    if not is_gold_known and not columns:
+        samples = scored_samples(rows)
+        if samples is not None and samples.are_shares:
+            rows, note = rows_of_samples(rows, samples)
+            roles = replace(roles, roles={"id": (SAMPLE_OF,)})
+            verdicts = (samples.field,)
+            notes = (note,)
+    if not is_gold_known and not verdicts:
         verdicts = columns_of_verdicts(path, rows, roles, columns.get("verdict", ()))
     if not verdicts:
         raise DataError(f"{path}: {what_stands_for_replies(path, rows, roles)}")
@@ -287,7 +365,7 @@ def _reading_without_replies(
     of_questions["tag"] = tuple(name for name in of_questions["tag"] if name not in verdicts)
     of_questions |= {"reply": verdicts, "verdict": verdicts[:1]}
     roles = replace(roles, roles=of_questions)
-    return TableReading(path, roles, tuple(rows), verdicts=verdicts)
+    return TableReading(path, roles, tuple(rows), notes, verdicts=verdicts)
 
 
 _OF_A_QUESTION = ("id", "question", "prompt", MESSAGES, "image", "model", "tag")
@@ -333,7 +411,8 @@ def _is_read_in_reply(rows: Sequence[SourceRow], roles: TableRoles) -> bool:
     """Return whether the column `answer` is not the right answer, but what a harness read in the replies.
 
     It is if it repeats a field of the JSON objects that the replies are, or if two other columns
-    do. It is also if its cells are sentences and equal to the replies. Columns whose names say that they hold right answers, such as `ground_truth`, do not count.
+    do. It is also if its cells are all replies of a row one after the other, or if they are sentences
+    and equal to the replies. Columns whose names say that they hold right answers, such as `ground_truth`, do not count.
     But if `answer` is a field of an object, and it and another field of that object repeat the
     replies, then the object was read in the replies.
     """
@@ -345,12 +424,14 @@ def _is_read_in_reply(rows: Sequence[SourceRow], roles: TableRoles) -> bool:
     filled: Counter[str] = Counter()
     n_words = 0
     n_equal = 0
+    n_joined = 0
     for row in rows:
-        [text, *_] = replies_in_cell(row.cells.get(reply)) or ("",)
-        text = _without_blanks(text)
+        replies = replies_in_cell(row.cells.get(reply)) or ("",)
+        text = _without_blanks(replies[0])
         right = text_in_cell(row.cells.get(answer))
         n_words += word_count(right)
         n_equal += bool(right) and _without_blanks(right) == text
+        n_joined += len(replies) > 1 and _without_blanks(right) == _without_blanks("".join(replies))
         for name, cell in row.cells.items():
             if name == reply or cell in (None, "", []):
                 continue
@@ -361,6 +442,8 @@ def _is_read_in_reply(rows: Sequence[SourceRow], roles: TableRoles) -> bool:
     are_sentences = n_words >= LONG_TEXT_WORDS * n_filled
     may_be_reply = "answer" in split_name(answer) and not rest_of_gold(answer)
     if may_be_reply and are_sentences and n_equal > MOSTLY * n_filled > 0:
+        return True
+    if n_joined > MOSTLY * n_filled:
         return True
     parent, _, field = answer.rpartition(".")
     siblings = [name for name in filled if parent and name.rpartition(".")[0] == parent]
@@ -449,6 +532,7 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
     """
     path, roles = reading.path, reading.roles.roles
     reply_columns = roles.get("reply", ())
+    reading = _without_unjudged(reading)
     by_column = reply_columns if len(reply_columns) > 1 else ("",)
     conditions = _columns_of_conditions(reading)
     models = first_column(roles, "model")
@@ -521,7 +605,9 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
             presentations = not is_stated and any(row.presentation for row in rows)
             rows, of_confidences = _without_confidences(rows, of_model)
             of_verdicts = of_model.column("verdict") or of_model.column("reading")
-            recorded = _recorded_verdicts(rows, of_verdicts, _other_verdicts(of_model))
+            judge = _column_of_judge(of_model)
+            others = _other_verdicts(of_model)
+            recorded = _recorded_verdicts(rows, of_verdicts, others, is_judged=bool(judge))
             of_readings: tuple[str, ...] = ()
             if reading.verdicts:
                 rows = without_shared_ids(rows)
@@ -536,7 +622,7 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
                     title=title,
                     model=model,
                     metrics=metrics,
-                    judged=_column_of_judge(of_model) if recorded else "",
+                    judged=judge if recorded else "",
                     likely_answers=likely_answers,
                     notes=(
                         *of_metrics,
@@ -691,6 +777,16 @@ def _is_of_column(name: str, reply: str) -> bool:
     return name.startswith(f"{reply}_") or name.endswith(f"_{reply}")
 
 
+def _own_part(reply: str, replies: Sequence[str]) -> str:
+    """Return the part of a column's name that tells it from the other columns of replies: `gpt4` for `answer_gpt4`.
+
+    The text is empty if the names do not have the same first word.
+    """
+    words, _, own_part = folded_name(reply).partition("_")
+    is_shared = all(folded_name(name).startswith(f"{words}_") for name in replies)
+    return own_part if is_shared and len(replies) > 1 else ""
+
+
 def _with_verdicts_of(reading: TableReading, reply: str) -> TableReading:
     """Return a reading with the verdicts on one of several models: `base_correct` for the replies `base_output`.
 
@@ -705,16 +801,42 @@ def _with_verdicts_of(reading: TableReading, reply: str) -> TableReading:
         roles = {**reading.roles.roles, "verdict": (reply,)}
         return replace(reading, roles=replace(reading.roles, roles=roles))
     model, _, _ = reply.partition("_")
-    of_model = {
-        name: profile
-        for name, profile in reading.roles.profiles.items()
-        if name != reply
-        and (
-            name.partition("_")[0] == model or _is_of_column(folded_name(name), folded_name(reply))
-        )
-    }
+    replies = reading.roles.roles.get("reply", ())
+    own_part = _own_part(reply, replies)
+    of_model: dict[str, ColumnProfile] = {}
+    for name, profile in reading.roles.profiles.items():
+        is_of_model = name.partition("_")[0] == model
+        is_of_reply = _is_of_column(folded_name(name), folded_name(reply))
+        is_of_own_part = bool(own_part) and _is_of_column(folded_name(name), own_part)
+        if name not in replies and (is_of_model or is_of_reply or is_of_own_part):
+            of_model[name] = profile
     roles = {**reading.roles.roles, "verdict": verdict_column(of_model)}
     return replace(reading, roles=replace(reading.roles, roles=roles))
+
+
+def _without_unjudged(reading: TableReading) -> TableReading:
+    """Return a table of several models without the rows in which none of them has a verdict, if a judge judged them all.
+
+    The authors left these questions out, for example as improper ones. Some models may not even have replies to them,
+    which would otherwise count as wrong.
+    """
+    replies = reading.roles.roles.get("reply", ())
+    if len(replies) < 2 or reading.verdicts:
+        return reading
+    verdicts = [_with_verdicts_of(reading, reply).column("verdict") for reply in replies]
+    if not all(name and is_judged(name, ()) for name in verdicts):
+        return reading
+    judged: list[SourceRow] = []
+    others: list[str] = []
+    for row in reading.rows:
+        if any(text_in_cell(row.cells.get(name)) for name in verdicts):
+            judged.append(row)
+        else:
+            others.append(place_of(row))
+    if not others or len(judged) < MOSTLY_JUDGED * len(reading.rows):
+        return reading
+    note = f"rows left out, on which the file has no verdict of any model: {count_named(others)}"
+    return replace(reading, rows=tuple(judged), notes=(*reading.notes, note))
 
 
 MOST_CONDITIONS = 20
@@ -1091,24 +1213,30 @@ def _scores_note(reading: TableReading, column: str, metric: str) -> str:
     return f"the file has a score of each row in {column!r}{mean}: {metric}"
 
 
-def _recorded_verdicts(rows: Sequence[PredictedRow], column: str, others: str) -> list[str]:
+def _recorded_verdicts(
+    rows: Sequence[PredictedRow], column: str, others: str, *, is_judged: bool
+) -> list[str]:
     """Return a note with the share of replies that the file itself marks as right.
 
     Args:
         rows: The rows.
         column: The column with the verdicts, for the note.
         others: What other columns of verdicts say, for the note; may be empty.
+        is_judged: Whether a judge gave the verdicts, who may have left out some rows.
 
     Returns:
         A list with the note; empty unless nearly all rows have a verdict.
     """
+    fewest = MOSTLY_JUDGED if is_judged else MOSTLY
     verdicts = [row.verdict for row in rows if row.verdict is not None]
-    if not verdicts or len(verdicts) < MOSTLY * len(rows):
+    if not verdicts or len(verdicts) < fewest * len(rows):
         return []
     share = sum(verdicts) / len(verdicts)
     note = f"the file's own verdicts, in {column!r}: {share:.1%} of {len(verdicts):,} right{others}"
     if any(row.gold or row.references for row in rows):
         note += "; if that differs from the number here, `snellen reconcile FILE RUN` says why"
+    if len(verdicts) < MOSTLY * len(rows):
+        note += f"; {len(rows) - len(verdicts):,} rows have none"
     return [note]
 
 
