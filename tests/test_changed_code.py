@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -160,6 +161,19 @@ def test_a_comment_or_a_value_that_scoring_stores_is_not_a_change(snellen: Comma
     Path("m.py").write_text("# Of replies.\n" + Path("m.py").read_text())
     assert snellen("score", "runs/b", "--metric", "m.py:grade")[0] == 0
     assert snellen("compare", "runs/a", "runs/b", "--scoring", "grade")[0] == 0
+
+
+def test_a_scoring_of_an_earlier_version_has_not_recorded_its_code(snellen: Command) -> None:
+    Path("m.py").write_text(reads("0.5"))
+    assert snellen("score", "runs/a", "runs/b", "--metric", "m.py:grade")[0] == 0
+    [stored] = Path("runs/b/scores").glob("*/scoring.json")
+    scoring = json.loads(stored.read_bytes())
+    del scoring["code"]
+    stored.write_text(json.dumps(scoring))
+    code, _, err = snellen("compare", "runs/a", "runs/b")
+    assert code == 0
+    assert "scored by code of your own, which not all of them have recorded" in err
+    assert "`snellen score runs/a runs/b --metric m.py:grade`" in err
 
 
 def test_a_metric_as_an_object_is_digested_with_its_constants(

@@ -145,12 +145,16 @@ def _announce_scorings(folders: Sequence[Path], announce: Announce) -> None:
         names = [last_own_scoring(folder) for folder in folders]
         if STANDARD in names:  # all of them are scored again now
             return
-        codes = ", ".join(changed_code(zip(folders, names, strict=True)))
+        codes = changed_code(zip(folders, names, strict=True))
+        if codes:
+            reason = f"by different code, because {', '.join(codes)} was changed in between"
+        else:
+            reason = "by code of your own, which not all of them have recorded, as earlier versions did not"
         settings = kept_settings(folders[0], names[0])
         again = _scoring_call(folders, settings)
         announce(
-            f"these runs were last scored by different code, because {codes} was changed in between, so standard "
-            f"settings are used for all; to compare them by it, score all of them again: {again}"
+            f"these runs were last scored {reason}, so standard settings are used for all; to compare them by it, "
+            f"score all of them again: {again}"
         )
         return
     for folder in folders:
