@@ -14,7 +14,7 @@ import snellen as sn
 from snellen.callers import called_from_command_line
 from snellen.errors import DataError
 from snellen.formats.containers import records_in
-from snellen.interchange.predictions.own_summary import printed_accuracy
+from snellen.interchange.predictions.own_summary import outer_object, printed_accuracy
 from snellen.interchange.predictions.scoring_call import given, scoring_call
 from snellen.interchange.predictions.taking import FileReading, import_runs, taken_files
 from snellen.recognition.columns import split_name
@@ -258,7 +258,7 @@ def test_the_accuracy_that_a_file_prints_is_compared() -> None:
     assert not notes({"summary": {"acc": 75.0}})
     assert not notes({"by_type": {"a": {"accuracy": 0.5}, "b": {"accuracy": 1.0}}})  # of parts
     Path("list.json").write_text("[1]")
-    assert printed_accuracy(Path("list.json")) is None
+    assert printed_accuracy(outer_object(Path("list.json"))) is None
 
 
 # --- containers and commands -----------------------------------------------------------------------------------------
