@@ -565,7 +565,7 @@ def test_a_reply_that_was_cut_before_its_answer_says_neither(
     [
         ("actual_is_real", "is_real_prediction"),
         ("gt_has_dent", "predicted_has_dent"),
-        ("truth_gold", "truth_output"),
+        ("fracture_gold", "fracture_output"),
         ("expected_alarm", "alarm_pred"),
     ],
 )
