@@ -883,7 +883,30 @@ def test_runs_with_nothing_in_common_are_told_what_they_do_not_share(
     )
     assert difference["only_one_has_value"] == 0
     out = " ".join(command(capsys, "compare", str(runs / "d"), str(runs / "a"))[1].split())
-    assert "(circular, vanilla): accuracy is that of the first order of options" in out
+    note = "(circular, vanilla): accuracy is that of the first order of options, which is the same in both."
+    assert note in out
+
+
+def test_first_orders_that_differ_between_protocols_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    header = "id,question,A,B,C,answer,prediction\n"
+    asked = [f"q{n},Which colour has sign {n}?,red,blue,grey,B\n" for n in range(6)]
+    Path("asked.csv").write_text(header.replace(",prediction", "") + "".join(asked))
+    sn.build("asked.csv", name="signs", no_images=True)
+    sn.evaluate("snellen:always-a", "signs", "circular", runs="runs", name="circular")
+    shown = [row.replace("\n", ",A\n") for row in asked]
+    for n in (1, 4):
+        shown[n] = shown[n].replace("red,blue,grey,B", "blue,red,grey,A")
+    Path("shown.csv").write_text(header + "".join(shown))
+    sn.score(sn.import_run("shown.csv", benchmark="signs", to="runs/shown"))
+
+    code, out, err = command(capsys, "compare", "runs/shown", "runs/circular")
+
+    assert code == 0, err
+    note = "accuracy is that of the first order of options, which differs between the runs on 2 questions."
+    assert note in " ".join(out.split())
 
 
 def test_a_model_in_place_of_a_run_is_told_of_both_ways(

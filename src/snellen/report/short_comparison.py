@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from snellen.analysis.headline import OVERALL
@@ -184,13 +184,21 @@ def _exclusion_notes(comparison: Comparison) -> list[str]:
 
     notes: list[str] = []
     protocols: dict[str, None] = {}
+    other_orders_by_pair: Counter[tuple[str, str]] = Counter()
     for difference in comparison.differences:
         if difference.second_protocol:
             protocols.update(dict.fromkeys((difference.protocol, difference.second_protocol)))
+            other_orders_by_pair[difference.first, difference.second] += difference.other_orders
     if protocols:
+        n_other_orders = max(other_orders_by_pair.values())
+        which = "which is the same in both"
+        if n_other_orders:
+            up_to = "up to " if len(other_orders_by_pair) > 1 else ""
+            noun = "question" if n_other_orders == 1 else "questions"
+            which = f"which differs between the runs on {up_to}{n_other_orders:,} {noun}"
         notes.append(
             f"The runs used different protocols ({', '.join(protocols)}): accuracy is that of the first order of options, "
-            "which is the same in both."
+            f"{which}."
         )
     if n_left_out:
         notes.append(f"{n_left_out:,} questions have a value in only one run and are left out.")

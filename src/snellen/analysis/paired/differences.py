@@ -141,7 +141,9 @@ class PairedDifference(Struct, frozen=True):
     same_replies: bool = False
     """Whether both runs gave the same reply to each common question."""
     second_protocol: str = ""
-    """The protocol of the second run, if the runs used different ones whose first passes are the same."""
+    """The protocol of the second run, if the runs used different ones and are compared in their first passes."""
+    other_orders: int = 0
+    """Common questions whose options the first passes of different protocols showed in different orders."""
 
     def __getattr__(self, name: str) -> Any:
         """Raise an error for an unknown attribute, which names the right one if it is a name of another library."""
@@ -607,6 +609,17 @@ class QuestionMeasures(Struct, frozen=True, dict=True):
     def keys(self) -> frozenset[QuestionKey]:
         return frozenset(self.counts if self.counted_by else self.censored or self.values)
 
+    def first_orders(self) -> dict[QuestionKey, tuple[int, ...]]:
+        """Return the order of the options in the first presentation of each question; empty for an open question."""
+        orders: dict[QuestionKey, tuple[int, ...]] = {}
+        for prediction in self.scored.predictions:
+            variant = prediction.variant
+            if prediction.protocol != self.protocol or prediction.method != self.method:
+                continue
+            if variant.test == 0:
+                orders.setdefault((prediction.sample_id, variant.turn), variant.order)
+        return orders
+
     def group(self, key: QuestionKey) -> str:
         """Return the image or dialogue of a question."""
         return self.scored.samples[key[0]].group
@@ -830,6 +843,7 @@ def pair(
         least_by_reading=compared.least_by_reading,
         most_by_reading=compared.most_by_reading,
         second_protocol=second.protocol if second.protocol != first.protocol else "",
+        other_orders=_count_other_orders(first, second, keys),
     )
     return Paired(
         result=result,
@@ -838,6 +852,22 @@ def pair(
         raw=compared.difference_before_test,
         missing_in_first=len(second.keys - first.keys),
     )
+
+
+def _count_other_orders(
+    first: QuestionMeasures, second: QuestionMeasures, keys: Iterable[QuestionKey]
+) -> int:
+    """Count the questions whose options the first passes of two different protocols showed in different orders."""
+    if first.protocol == second.protocol:
+        return 0
+    first_orders = first.first_orders()
+    second_orders = second.first_orders()
+    n_other_orders = 0
+    for key in keys:
+        has_both = key in first_orders and key in second_orders
+        if has_both and first_orders[key] != second_orders[key]:
+            n_other_orders += 1
+    return n_other_orders
 
 
 class _ComparedValues(NamedTuple):
