@@ -370,6 +370,24 @@ def test_a_file_with_letters_alone_says_which_replies_need_the_options() -> None
     assert note.endswith("sn.import_run('plain.jsonl', benchmark='colours')")
 
 
+def test_each_built_benchmark_that_fits_a_file_without_answers_is_named() -> None:
+    benchmark(8)
+    asked = [{"id": f"q{n}", "question": "Which sign?", "answer": f"sign {n}"} for n in range(8)]
+    sn.build(write("open.jsonl", asked), name="an-open-one", no_images=True)
+    letters = write("letters.jsonl", [{"id": f"q{n}", "prediction": "B"} for n in range(8)])
+    texts = write("texts.jsonl", [{"id": f"q{n}", "prediction": "It is red"} for n in range(8)])
+    sn.build("table.jsonl", name="colours")
+    cases = [
+        (letters, "colours, which is built, has questions", "benchmark='colours'"),
+        (texts, "an-open-one and colours, which are built, have questions", "benchmark='NAME'"),
+    ]
+    for path, names, call in cases:
+        with pytest.raises(sn.DataError) as raised:
+            sn.import_run(path)
+        assert f"{names} with these ids" in str(raised.value)
+        assert call in str(raised.value).replace('"', "'")
+
+
 def test_a_file_whose_replies_all_name_letters_needs_no_note() -> None:
     write("plain.jsonl", letter_rows(8, ["A", "(B)", "The answer is (C).", "A"]))
     notes = read_manifest(sn.import_run("plain.jsonl")).notes

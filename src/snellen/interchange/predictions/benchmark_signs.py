@@ -100,11 +100,12 @@ def _by_signs(rows: Sequence[Mapping[str, Any]]) -> str:
     return ""
 
 
-def built_benchmarks_with_ids(ids: Collection[str]) -> list[str]:
+def built_benchmarks_with_ids(ids: Collection[str], *, with_options: bool = False) -> list[str]:
     """Return the names of benchmarks built by the user that contain all given ids.
 
     Args:
         ids: Ids of the questions of a file. The list is empty if there are none.
+        with_options: Whether each of these questions must have options, because the replies are letters.
     """
     if not ids:
         return []
@@ -112,7 +113,11 @@ def built_benchmarks_with_ids(ids: Collection[str]) -> list[str]:
     for name in own_benchmarks():
         benchmark = Benchmark(benchmark_folder(name))
         try:
-            known_ids = {sample.id for sample in benchmark.samples()}
+            known_ids = {
+                sample.id
+                for sample in benchmark.samples()
+                if not with_options or all(turn.options for turn in sample.rounds)
+            }
         except SnellenError:  # damaged, or of a version that has to be built again
             continue
         if known_ids.issuperset(ids):
@@ -120,18 +125,45 @@ def built_benchmarks_with_ids(ids: Collection[str]) -> list[str]:
     return names
 
 
+BENCHMARK_TO_NAME = "NAME"
+"""How a command calls the benchmark that the user has to name."""
+NAMED_AT_MOST = 8
+
+
+def built_names_clause(names: Sequence[str]) -> str:
+    """Return built benchmarks as the subject of a clause: `a and b, which are built, have`.
+
+    Examples:
+        >>> built_names_clause(["mine"]), built_names_clause(["mine", "yours"])
+        ('mine, which is built, has', 'mine and yours, which are built, have')
+    """
+    if len(names) == 1:
+        return f"{names[0]}, which is built, has"
+    named = list(names[:NAMED_AT_MOST])
+    n_others = len(names) - len(named)
+    last = f"{n_others} more" if n_others else named.pop()
+    return f"{', '.join(named)} and {last}, which are built, have"
+
+
+_LETTER = re.compile(r"\(?[A-Z][).]?")
+
 TABLE_TO_GIVE = "ANSWERS.csv"
 """A placeholder in commands for a table of right answers that the user has."""
 
 
 def how_to_give_answers(
-    path: Path, rows: Sequence[Mapping[str, Any]], *, may_be_column: bool = True
+    path: Path,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    replies: Sequence[str] = (),
+    may_be_column: bool = True,
 ) -> str:
     """Return what to type in order to score a file that has replies but no right answers.
 
     Args:
         path: The file.
         rows: The cells of its rows.
+        replies: The replies of its rows, if they are known. If all are letters, only questions with options fit.
         may_be_column: Whether a column of the file may have the right answers under an unusual
             name.
     """
@@ -146,9 +178,12 @@ def how_to_give_answers(
         )
     name = asked_benchmark_of(path, rows)
     if not name:
-        built = built_benchmarks_with_ids({str(cells.get("id", "")) for cells in rows} - {""})
+        ids = {str(cells.get("id", "")) for cells in rows} - {""}
+        are_letters = bool(replies) and all(map(_LETTER.fullmatch, replies))
+        built = built_benchmarks_with_ids(ids, with_options=are_letters)
         if built:
-            call = scoring_call(path, benchmark=built[0])
-            return f"{built[0]}, which is built, has questions with these ids: {call}; otherwise, {how}"
+            benchmark = built[0] if len(built) == 1 else BENCHMARK_TO_NAME
+            call = scoring_call(path, benchmark=benchmark)
+            return f"{built_names_clause(built)} questions with these ids: {call}; otherwise, {how}"
         return how
     return f"it looks like {entries()[name].title}: {scoring_call(path, benchmark=name)}; otherwise, {how}"

@@ -7,13 +7,14 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from snellen.extraction.standard import read_choice
-from snellen.interchange.predictions.benchmark_signs import built_benchmarks_with_ids
+from snellen.interchange.predictions.benchmark_signs import (
+    BENCHMARK_TO_NAME,
+    built_benchmarks_with_ids,
+    built_names_clause,
+)
 from snellen.interchange.predictions.rows import PredictedRow, PredictionFile, count_named, name_of
 from snellen.interchange.predictions.scoring_call import scoring_call
 from snellen.interchange.predictions.shown_options import options_of_letters
-
-BENCHMARK_TO_NAME = "NAME"
-"""How a command calls the benchmark that the user has to name."""
 
 
 def has_letters_alone(row: PredictedRow) -> bool:
@@ -54,9 +55,10 @@ def with_note_on_letters(path: Path, file: PredictionFile) -> PredictionFile:
             unread.append(name_of(row))
     if not unread:
         return file
-    built = built_benchmarks_with_ids({row.id for row in file.rows} - {""})
-    benchmark = built[0] if built else BENCHMARK_TO_NAME
-    has_ids = f" ({built[0]}, which is built, has these ids)" if built else ""
+    ids = {row.id for row in file.rows} - {""}
+    built = built_benchmarks_with_ids(ids, with_options=True)
+    benchmark = built[0] if len(built) == 1 else BENCHMARK_TO_NAME
+    has_ids = f" ({built_names_clause(built)} these ids)" if built else ""
     note = (
         f"replies of {n_read:,} that name no letter: {count_named(unread)}; they are scored as wrong, because the file "
         "does not have the texts of the options; if the replies state these, name the benchmark or a table with the "

@@ -391,9 +391,10 @@ def check_own_questions(
         question.gold or question.texts for draft in questions.drafts for question in draft.rounds
     )
     if not has_answers and file.headline != RECORDED:
+        replies = [row.reply.strip() for row in rows if row.reply]
         raise DataError(
             f"{path} has replies without right answers; {_with_likely_answers(path, file)}"
-            f"{how_to_give_answers(path, _cells(rows))}"
+            f"{how_to_give_answers(path, _cells(rows), replies=replies)}"
         )
 
 
