@@ -451,6 +451,31 @@ def test_a_function_in_a_file_judges_from_both_doors(
 
 
 @pytest.mark.parametrize(
+    ("protocol", "value"), [("circular", 0.5), ("circular?all_passes=true", 0.25)]
+)
+def test_a_function_judges_no_passes_that_were_chosen_by_earlier_replies(
+    protocol: str, value: float
+) -> None:
+    """The model says A, which is correct in one of the four passes of each question."""
+    rows = [
+        {
+            "question": f"Is {n} even?",
+            "options": ["yes", "no", "both", "none"],
+            "answer": "AC"[n % 2],
+        }
+        for n in range(4)
+    ]
+
+    def is_right(question: str, reply: str, reference: str) -> bool:
+        return reply == reference
+
+    built = sn.build(rows, name="even", no_images=True)
+    results = evaluate("snellen:always-a", str(built.folder), protocol, judge=is_right)
+    assert results.value("is_right") == value
+    assert results.value("accuracy") == 0.5
+
+
+@pytest.mark.parametrize(
     ("judge", "message"),
     [
         ("judge.py:state", "did you mean states?"),

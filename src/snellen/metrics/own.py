@@ -117,7 +117,7 @@ class JudgingFunction(ReplyMetric, frozen=True, kw_only=True):
     def score(self, questions: Sequence[AskedQuestion], context: ScoringContext) -> MetricScores:
         """Score all questions that were asked for a text; a reply that will never be received has the worst value."""
         counted = [
-            _with_texts(question.missing_as_wrong)
+            _with_texts(_without_selected_presentations(question))
             for question in questions
             if question.protocol.method == "generation"
         ]
@@ -126,6 +126,24 @@ class JudgingFunction(ReplyMetric, frozen=True, kw_only=True):
             counted, self.rows, lambda measurable: {headline: reply_values(measurable, self)}
         )
         return MetricScores(scores)
+
+
+def _without_selected_presentations(question: AskedQuestion) -> AskedQuestion:
+    """Return a question with the presentations that were asked whatever the replies were, missing ones as wrong.
+
+    A circular protocol that stops early asks a later presentation only if the earlier replies named the same option. The
+    mean over all presentations would then be over a selection of them.
+    """
+    declaration = question.declaration
+    if not declaration.stops_early:
+        return question.missing_as_wrong
+    completed = question.missing_unbiased_as_wrong
+    predictions = tuple(
+        prediction
+        for prediction in completed.predictions
+        if declaration.is_unbiased(prediction.variant)
+    )
+    return replace(completed, predictions=predictions)
 
 
 def _with_texts(question: AskedQuestion) -> AskedQuestion:
