@@ -9,7 +9,7 @@ import pytest
 
 import snellen as sn
 from snellen.errors import DataError
-from snellen.registry import find_registered
+from snellen.registry import find_registered, register_code
 
 BENCHMARK = "eyechart/word"
 
@@ -78,6 +78,15 @@ def test_a_metric_may_be_declared_and_an_entry_point(
 
     with pytest.raises(DataError, match="another metric is called length_named"):
         sn.metric(length_named)
+
+
+def test_a_metric_of_the_entry_that_is_named_again_by_its_file_counts_each_question_once() -> None:
+    Path("mine.py").write_text("def fifth(reply, references):\n    return 0.2\n")
+    register_code("metrics", "mine.py:fifth")
+    rows = [{"question": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(3)]
+    built = sn.build(rows, name="sums", no_images=True, metrics=["fifth"])
+    results = sn.evaluate("snellen:oracle", str(built.folder), metrics="mine.py:fifth")
+    assert {row.estimate.n for row in results.rows if row.metric == "fifth"} == {len(rows)}
 
 
 def test_a_title_in_the_place_of_the_function_is_named() -> None:

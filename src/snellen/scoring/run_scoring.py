@@ -37,8 +37,8 @@ from snellen.metrics.questions import AnswerSequence, AskedQuestion
 from snellen.metrics.scoring_context import ScoringContext
 from snellen.protocols.base import Protocol, parse_protocol
 from snellen.records import Answer, Prediction, Sample, Score
+from snellen.registry import code_attribute, nearest_names
 from snellen.registry import names as registered_names
-from snellen.registry import nearest_names
 from snellen.runs.locks import is_read_only
 from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.run_folder import BenchmarkUse, RunManifest, read_manifest
@@ -421,10 +421,15 @@ def _part_size(
 
 
 def _metrics_of(spec: BenchmarkSpec, metrics: Sequence[str]) -> list[str]:
-    """Return the names of the metrics of a benchmark: those of its entry, or else the default ones, then `metrics`."""
+    """Return the names of the metrics of a benchmark: those of its entry, or else the default ones, then `metrics`.
+
+    `my_file.py:brevity` is left out if the entry has `brevity`, because both names stand for the same metric.
+    """
     metrics_of_entry = spec.metrics or DEFAULT_TEXT_METRICS
-    without_duplicates = dict.fromkeys((*metrics_of_entry, *metrics))
-    return list(without_duplicates)
+    without_duplicates: dict[str, str] = {}
+    for name in (*metrics_of_entry, *metrics):
+        without_duplicates.setdefault(code_attribute(name), name)
+    return list(without_duplicates.values())
 
 
 def _parts(scorables: Sequence[_Scorable], sizes: Mapping[str, int]) -> Iterator[_SamplePart]:
