@@ -898,3 +898,20 @@ def test_transcripts_that_nearly_all_replies_repeat_are_the_right_ones() -> None
     [taken] = taken_files(Path(table("asr.csv", rows)), FileReading())
     assert taken.file.metrics[0] == "word_error_rate"
     assert taken.file.rows[1].references == (f"{words} 1",)
+
+
+def test_a_run_keeps_the_name_that_its_model_was_given() -> None:
+    rows = [
+        {"question": f"What is in {n}?", "answer": thing(n), "reply": said(n)} for n in range(N)
+    ]
+    named = Path(table("named_things.csv", rows))
+    rows[0]["reply"] = thing(0)
+    other = Path(table("other_things.csv", rows))
+    import_runs([named], FileReading(), model="lynx")
+
+    runs = import_runs([named, other], FileReading())
+    assert [read_manifest(run).model for run in runs] == ["lynx", "other"]
+    [run] = import_runs([named], FileReading())
+    assert read_manifest(run).model == "lynx"
+    [run] = import_runs([named], FileReading(), model="puma")
+    assert read_manifest(run).model == "puma"

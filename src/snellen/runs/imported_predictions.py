@@ -86,6 +86,17 @@ def check_import(folder: Path, path: Path, benchmark: Benchmark | None = None) -
         )
 
 
+def earlier_model_name(folder: Path, path: Path) -> str:
+    """Return the name of the model in an earlier import of a file of predictions.
+
+    It is empty if there is no earlier import, or if its model has only the name of the file.
+    """
+    if not (folder / RUN_MANIFEST).exists():
+        return ""
+    model = read_manifest(folder).model
+    return "" if model == _stem(path) else model
+
+
 class ImportedPredictions(Struct, frozen=True):
     """What is known of the predictions in a file, without the replies themselves."""
 

@@ -89,6 +89,7 @@ from snellen.runs.finding import find_benchmarks
 from snellen.runs.imported_predictions import (
     ImportedPredictions,
     check_import,
+    earlier_model_name,
     imported_run_folder,
     write_imported_run,
 )
@@ -330,6 +331,7 @@ def _joined_run(taken: TakenFile, benchmark: str, to: Path | None, model: str) -
     """Join the rows of a file to the questions of a benchmark; return the folder of the run."""
     folder = to or _run_folder(taken, benchmark)
     check_import(folder, taken.path)
+    model = model or earlier_model_name(folder, taken.path)
     findings = Findings()
     with _gone_if_refused(folder):
         if taken.questions is not None and taken.questions.questions is not None:
@@ -485,12 +487,16 @@ def _own_runs(
         folder = to or _run_folder(taken)
         check_import(folder, taken.path)
         lines = [msgspec.json.encode(kept_question(draft)) for draft in drafts]
-        model_name = model or taken.file.model or _model_of(taken.file.title, name, len(group))
+        model_name = (
+            model
+            or earlier_model_name(folder, taken.path)
+            or taken.file.model
+            or _model_of(taken.file.title, name, len(group))
+        )
         shared = _shared_benchmark(folder, lines) if len(group) == 1 else None
         with _gone_if_refused(folder):
             if shared is not None:
                 target = shared
-                model_name = model_name or read_manifest(folder).model
             else:
                 write_atomically(folder / QUESTIONS, b"".join(line + b"\n" for line in lines))
                 spec = spec_of_file(name, taken.path, files, drafts)
