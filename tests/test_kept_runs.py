@@ -28,6 +28,7 @@ from snellen.runs.journal import read_exchanges
 from snellen.runs.own_questions import questions_folder
 from snellen.scoring.kept_scoring import SCORING_FILES, STANDARD, find_scoring, is_scored_whole
 from snellen.scoring.scored_run import ScoredBenchmark
+from snellen.viewing.library import RunLibrary
 from view_runs import serving, until
 
 
@@ -299,6 +300,28 @@ def test_a_folder_of_runs_is_opened_whichever_way_each_was_scored(
     assert len(sn.load_run("runs").runs) == 2
     assert small.command(capsys, "export", "runs", "-o", "all.csv")[0] == 0
     assert len(pl.read_csv("all.csv")) == 8
+
+
+def test_a_run_whose_metric_is_not_installed_does_not_hold_up_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"question": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(4)]
+    built = sn.build(rows, name="sums", no_images=True, metrics=["exact_match"])
+    for name in ("first", "second"):
+        sn.evaluate("snellen:oracle", str(built.folder), name=name, report=False)
+    # As of a run whose benchmark and metric came from a package that is no longer installed.
+    shutil.rmtree(built.folder)
+    [entry] = Path("runs/second/questions").rglob("benchmark.json")
+    entry.write_text(entry.read_text().replace('"exact_match"', '"half_word"'))
+
+    code, _, told = small.command(capsys, "export", "runs", "-o", "all.csv")
+    assert code == 0 and len(pl.read_csv("all.csv")) == 4
+    assert "left out: runs/second: " in told and "unknown metric 'half_word'" in told
+
+    library = RunLibrary([Path("runs")], tmp_path / "index.sqlite")
+    library.refresh()
+    faults = {run.name: run.fault for run in library.runs() if run.id >= 0}
+    assert faults["first"] == "" and "unknown metric 'half_word'" in faults["second"]
 
 
 def test_a_run_that_was_not_scored_does_not_hold_up_the_export_of_others(

@@ -248,6 +248,24 @@ def check_scoring_of(spec: BenchmarkSpec, scoring: ScoringSpec) -> None:
         raise type(error)(f"{entry_file(spec) or spec.name}: {error}") from error
 
 
+def missing_metric(scored: ScoredRun | None) -> str:
+    """Return which metric of the benchmarks of a run is not available here, and the remedy; empty if all are.
+
+    The stored scores of such a run can be read, but not what they mean.
+    """
+    for benchmark in scored.benchmarks if scored else ():
+        try:
+            for name in benchmark.spec.metrics:
+                find_metric(name)
+        except (UnknownNameError, HookError) as error:
+            try:
+                check_scoring_of(benchmark.spec, ScoringSpec())
+            except (UnknownNameError, HookError) as error_with_remedy:
+                return str(error_with_remedy)
+            return str(error)
+    return ""
+
+
 def _unknown_in_entry(name: str) -> UnknownNameError:
     """Return the error for a metric in the TOML file of a benchmark that no metric of Snellen resembles.
 

@@ -33,7 +33,7 @@ from snellen.scoring.kept_scoring import (
     scoring_names,
 )
 from snellen.scoring.reply_labels import LABELS_FILE
-from snellen.scoring.run_scoring import score_run
+from snellen.scoring.run_scoring import missing_metric, score_run
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 from snellen.viewing.index_database import forget_rows, transaction
 from snellen.viewing.run_summary import (
@@ -115,7 +115,7 @@ def index_run(
     """Score a run, and replace what the index has of it.
 
     If the correct answers are not on this machine, the scores that are stored in the run's folder are used. If
-    there are none either, the index only gets the error message.
+    there are none either, or a metric of the run is not installed, the index only gets the error message.
 
     If the answers of a benchmark must stay hidden, nothing that depends on them is written to the index, so that no
     page or filter can reveal them.
@@ -130,23 +130,39 @@ def index_run(
     uses = read_manifest(folder).benchmarks
     hidden = frozenset(use.name for use in uses if not shows_answers(use))
     scored, fault = _scored_or_fault(folder, hidden)
-    results: list[Result] = []
-    if scored is not None and not scored.manifest.adaptive_rules:
-        # The share of correct replies says nothing if earlier replies chose the questions.
-        results = visible_results(scored, hidden)
 
-    with transaction(connection):
-        run = _run_id(connection, folder)
-        forget_rows(connection, run)
-        summary = RunSummary()
-        details = RunDetails()
-        if scored is not None:
-            summary, details = _write_run(connection, run, scored, results, hidden)
-        seconds = time.monotonic() - started
-        connection.execute(
-            "UPDATE run SET stamp = ?, fault = ?, summary = ?, details = ?, indexed = ?, seconds = ? WHERE id = ?",
-            (stamp, fault, _encode_json(summary), _encode_json(details), time.time(), seconds, run),
-        )
+    def write(shown: ScoredRun | None, fault: str) -> None:
+        results: list[Result] = []
+        if shown is not None and not shown.manifest.adaptive_rules:
+            # The share of correct replies says nothing if earlier replies chose the questions.
+            results = visible_results(shown, hidden)
+
+        with transaction(connection):
+            run = _run_id(connection, folder)
+            forget_rows(connection, run)
+            summary = RunSummary()
+            details = RunDetails()
+            if shown is not None:
+                summary, details = _write_run(connection, run, shown, results, hidden)
+            seconds = time.monotonic() - started
+            connection.execute(
+                "UPDATE run SET stamp = ?, fault = ?, summary = ?, details = ?, indexed = ?, seconds = ? WHERE id = ?",
+                (
+                    stamp,
+                    fault,
+                    _encode_json(summary),
+                    _encode_json(details),
+                    time.time(),
+                    seconds,
+                    run,
+                ),
+            )
+
+    try:
+        write(scored, fault)
+    except SnellenError as error:
+        # Stored scores may be by a metric of a package that is not installed here.
+        write(None, missing_metric(scored) or str(error))
 
 
 def _scored_or_fault(folder: Path, hidden: Collection[str]) -> tuple[ScoredRun | None, str]:

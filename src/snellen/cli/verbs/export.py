@@ -42,6 +42,7 @@ from snellen.registry import find_registered
 from snellen.runs.finding import open_benchmark
 from snellen.runs.run_folder import RUN_MANIFEST, only_run_in, read_manifest, runs_in
 from snellen.scoring.kept_scoring import load_scoring
+from snellen.scoring.run_scoring import missing_metric
 from snellen.scoring.scored_run import ScoredRun
 
 
@@ -148,8 +149,8 @@ def export_command(
 def _scored_runs(folders: Sequence[Path], stored_scoring: str | None) -> list[ScoredRun]:
     """Return runs with the scores of their last scoring, and print which runs are left out.
 
-    If there are several runs, those without scores are left out, because a single failed run should not prevent the
-    export of the others.
+    If there are several runs, those without scores or with a metric that is not installed are left out, because a single
+    failed run should not prevent the export of the others.
 
     Args:
         folders: The folders of the runs.
@@ -163,9 +164,13 @@ def _scored_runs(folders: Sequence[Path], stored_scoring: str | None) -> list[Sc
     scored_folders: list[Path] = []
     for folder in folders:
         try:
-            load_scoring(folder)
+            scored = load_scoring(folder)
         except StoreError as error:
             announce(f"left out: {error}")
+            continue
+        missing = missing_metric(scored)
+        if missing:
+            announce(f"left out: {folder}: {missing}")
         else:
             scored_folders.append(folder)
     if not scored_folders:
