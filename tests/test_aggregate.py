@@ -519,7 +519,7 @@ def test_a_scored_run_holds_few_of_its_records(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stored_records, "BYTES_IN_MEMORY", 1)
-    monkeypatch.setattr(stored_records, "RECORDS_OPEN", 1)
+    monkeypatch.setattr(stored_records, "MAX_RECORDS_OPEN", 1)
     made = small.built(small.rows(600), tmp_path / "made")
     folder = run(always("A"), str(made.folder), "instability?m=5", tmp_path / "runs").runs[0].folder
     tracemalloc.start()

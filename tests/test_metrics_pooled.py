@@ -85,6 +85,13 @@ GOLDS = {
     "points": "[1, 2, 3, 4]",
     "clicks": "box 1 2 3 4",
     "moments": "3 - 5",
+    "omnidocbench": json.dumps(
+        {
+            "texts": [{"text": "the red dog", "order": 1}],
+            "formulas": [{"text": "x + y", "order": 2}],
+            "tables": [{"text": "<table><tr><td>a</td></tr></table>", "order": 3}],
+        }
+    ),
 }
 """What a metric has to have read of a gold, by a part of its name."""
 

@@ -94,9 +94,8 @@ def test_a_class_a_function_or_an_object_is_a_model_by_file_module_and_hook(
     place: str, name: str, code: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if place == "hook":
-        monkeypatch.setattr(
-            registry, "_added", lambda group: {"mine": f"{code / 'code_of_mine.py'}:{name}"}
-        )
+        target = f"{code / 'code_of_mine.py'}:{name}"
+        monkeypatch.setattr(registry, "_targets_of_others", lambda group: {"mine": target})
         text = "mine:anything"
     else:
         text = f"{place}:{name}"

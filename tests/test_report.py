@@ -126,7 +126,7 @@ def test_the_terminal_shows_what_else_was_measured_by_benchmark(
     [bleu] = [line for line in lines if "BLEU-4" in line]
     assert "100.0%" in bleu and "n=3" in bleu and "0 / 0" in bleu
     # Not a yes-or-no question: one line says that nothing was counted, and the rows are all in results.json.
-    [pope] = [line for line in lines if "POPE" in line]
+    [pope] = [line for line in lines if "yes-no" in line]
     assert "n=0" in pope and "3 / 0" in pope
     assert (
         sum(

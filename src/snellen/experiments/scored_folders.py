@@ -169,9 +169,14 @@ def _announce_scorings(folders: Sequence[Path], announce: Announce) -> None:
 
 def _scoring_call(folders: Sequence[Path], settings: ScoringSettings) -> str:
     """Return the command, or the call in Python, that scores runs with some settings."""
-    words = [*map(str, folders), *scoring_words(settings.scoring, settings.judge)]
-    calls = ", ".join(f"sn.score({str(folder)!r}, ...)" for folder in folders)
-    return for_caller(f"`snellen score {shlex.join(words)}`", f"{calls} with the same settings")
+    flags = scoring_words(settings.scoring, settings.judge)
+    command = shlex.join(["snellen", "score", *map(str, folders), *flags])
+    if flags:
+        calls = ", ".join(f"sn.score({str(folder)!r}, ...)" for folder in folders)
+        calls += " with the same settings"
+    else:
+        calls = ", ".join(f"sn.score({str(folder)!r})" for folder in folders)
+    return for_caller(f"`{command}`", calls)
 
 
 def _outdated_scoring(folder: Path) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
+from snellen.errors import DataError
 from snellen.metrics.declaration import CorpusCountMetric, metric_row, reply_by_reply, share_row
 from snellen.metrics.ocr import edit_distance
 from snellen.metrics.question_counts import Counts
@@ -165,8 +166,15 @@ def page_counts(reply: str, references: Sequence[str]) -> Counts:
     Args:
         reply: The page that the reply gives.
         references: The accepted texts of a question; the last one has the blocks of the page as JSON.
+
+    Raises:
+        DataError: The last text is not such a page.
     """
-    scores = page_scores(reply, msgspec.json.decode(references[-1], type=Page))
+    try:
+        page = msgspec.json.decode(references[-1], type=Page)
+    except msgspec.DecodeError as error:
+        raise DataError(f"a ground truth is not a page of OmniDocBench: {error}") from None
+    scores = page_scores(reply, page)
     counts: list[float] = []
     for value in msgspec.structs.astuple(scores):
         counts += [0.0, 0.0] if value is None else [1.0, value]
