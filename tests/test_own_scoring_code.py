@@ -89,6 +89,19 @@ def test_a_metric_of_the_entry_that_is_named_again_by_its_file_counts_each_quest
     assert {row.estimate.n for row in results.rows if row.metric == "fifth"} == {len(rows)}
 
 
+def test_a_metric_object_scores_its_row_under_the_name_of_its_variable() -> None:
+    Path("ratio.py").write_text(
+        "from snellen.plugin_api import Metric, MetricScores, metric_row\n"
+        "class LengthRatio(Metric, frozen=True, kw_only=True):\n"
+        "    computed_over = 'reply'\n"
+        "    def score(self, questions, context):\n"
+        "        return MetricScores(question.score('length_ratio', 0.5) for question in questions)\n"
+        "LENGTH_RATIO = LengthRatio(description='', rows=(metric_row('length_ratio', low=0.0),))\n"
+    )
+    results = sn.evaluate("snellen:oracle", BENCHMARK, limit=4, metrics="ratio.py:LENGTH_RATIO")
+    assert results.value("LENGTH_RATIO") == 0.5
+
+
 def test_a_title_in_the_place_of_the_function_is_named() -> None:
     with pytest.raises(DataError, match=r"the title: @sn.metric\(title='nice name'\)"):
         sn.metric("nice name")  # type: ignore[call-overload]

@@ -465,10 +465,31 @@ def find_metric(name: str) -> Metric:
         >>> find_metric("accuracy").names[0]
         'accuracy'
     """
+    return _as_metric(registry.code_attribute(name), _registered_metric(name))
+
+
+def _registered_metric(name: str) -> Any:
+    """Return what is registered under the name of a metric."""
     short_name = registry.code_attribute(name)
     if short_name != name and short_name not in registry.own_targets("metrics"):
-        return _as_metric(short_name, _measure_without_code(name))
-    return _as_metric(short_name, registry.find_registered("metrics", short_name))
+        return _measure_without_code(name)
+    return registry.find_registered("metrics", short_name)
+
+
+def under_registered_name(name: str, scores: Iterable[Score]) -> Iterable[Score]:
+    """Return the scores of a metric under the names of the rows of `find_metric(name)`.
+
+    The names differ if a metric with a single row is registered under another name than that of the row, while its code
+    scores the row by its own name.
+    """
+    registered = _registered_metric(name)
+    names = find_metric(name).names
+    if not isinstance(registered, Metric) or registered.names == names:
+        return scores
+    return (
+        replace(score, metric=names[0]) if score.metric == registered.names[0] else score
+        for score in scores
+    )
 
 
 def function_metric(

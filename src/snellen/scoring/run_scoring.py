@@ -30,6 +30,7 @@ from snellen.metrics.declaration import (
     DEFAULT_TEXT_METRICS,
     check_row,
     find_metric,
+    under_registered_name,
 )
 from snellen.metrics.kept_programs import programs_kept
 from snellen.metrics.question_counts import QuestionCounts
@@ -583,7 +584,9 @@ def _score_part(
             try:
                 metric_scores = find_metric(name).score(questions, context)
                 scored.add_tallies(section, metric_scores.counts)
-                scored.add_scores(section, headline.watch(metric_scores.scores))
+                scored.add_scores(
+                    section, headline.watch(under_registered_name(name, metric_scores.scores))
+                )
             except SnellenError:
                 raise
             except Exception as error:  # foreign code may raise anything
