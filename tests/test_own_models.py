@@ -292,6 +292,18 @@ def test_a_file_or_an_address_alone_is_answered_with_the_model_string(text: str,
         load_model(text)
 
 
+def test_a_checkpoint_beside_a_file_of_its_name_is_answered_with_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tiny.py").write_text("def ask(question, images): ...\n")
+    Path("tiny").mkdir()
+    Path("tiny/config.json").write_text("{}")
+    for text in ("tiny", "./tiny"):
+        with pytest.raises(ModelError, match=r"has no scheme; did you mean hf:\./tiny\?"):
+            load_model(text)
+
+
 def test_the_names_in_a_file_are_found_without_running_it(tmp_path: Path) -> None:
     path = tmp_path / "m.py"
     path.write_text("class Mine: ...\ndef ask(q, i): ...\ndef _no(): ...\nraise SystemExit(3)\n")

@@ -79,8 +79,9 @@ def parse_spec(text: str) -> ModelSpec:
             f"model {text!r} is the address of a server; name its model as well: openai:NAME@{body}"
         )
     if not colon or not target:
+        is_checkpoint = Path(body, "config.json").is_file()
         code = code_hint(body, "model")
-        if code:
+        if code and not is_checkpoint:
             raise ModelError(f"model {text!r} names no function or class; {code}")
         suggestion = suggested_string(text)
         hint = f"examples are {_EXAMPLES}"
