@@ -138,12 +138,19 @@ def test_a_model_that_fails_says_where_its_earlier_replies_are() -> None:
         return "(A)"
 
     answer.fingerprint = "1"  # type: ignore[attr-defined]
-    kept = "no memory; all replies so far are stored in runs/failing: repeat the call to resume"
+    kept = (
+        r"no memory; all replies so far are stored in runs/failing: repeat the call to resume \(a model whose code has "
+        r"changed needs a new name: name='failing-2'\)"
+    )
     with pytest.raises(HookError, match=kept):
         sn.evaluate(answer, BENCHMARK, limit=6, name="failing")
     assert len(list(read_exchanges(Path("runs/failing")))) == 2
     sn.evaluate(answer, BENCHMARK, limit=6, name="failing")
     assert len(asked) == 7
+
+    asked.clear()
+    with pytest.raises(HookError, match="code has changed gets a folder of its own"):
+        sn.evaluate(answer, BENCHMARK, limit=6)
 
 
 def test_a_command_that_asks_nothing_says_so_and_how_to_ask_again() -> None:

@@ -324,9 +324,12 @@ def noting_folder(plan: RunPlan) -> Iterator[None]:
     except HookError as error:
         if holds_answers(plan.folder):
             again = for_caller("repeat the command", "repeat the call")
+            changed = f"needs a new name: {setting('name', f'{plan.folder.name}-2')}"
+            if plan.has_automatic_name:
+                changed = "gets a folder of its own"
             error.args = (
                 f"{error}; all replies so far are stored in {plan.folder}: {again} to resume (a model whose code has "
-                f"changed needs a new name: {setting('name', f'{plan.folder.name}-2')})",
+                f"changed {changed})",
             )
         raise
 
