@@ -212,6 +212,7 @@ def test_what_was_not_read_not_answered_or_not_asked_is_said_last() -> None:
         "Unparsed replies, scored as wrong: a 3.0% (2.0 to 4.0%); 3 questions received no reply "
         "from a. The results cover only part of the benchmarks or questions."
     )
+    assert sentences([model("a", 0.6, errors=1)], {})[-1] == "1 question received no reply from a."
 
 
 # --- of runs ---------------------------------------------------------------------------------------------------------
@@ -311,6 +312,19 @@ def test_a_baseline_that_was_chosen_is_what_the_verdict_is_about(hundred: str) -
         "fewer is not significantly different from middle 0, middle 1, middle 2 and 7 more; more is better than"
     )
     assert "95% interval, corrected for all pairs with fewer, paired on 100 questions" in said
+
+
+def test_a_report_without_dimensions_does_not_say_what_they_average(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [f"q{n},Which colour has sign {n}?,red,blue,B\n" for n in range(6)]
+    Path("signs.csv").write_text("id,question,A,B,answer\n" + "".join(rows))
+    signs = sn.build("signs.csv", to="signs", no_images=True)
+    sn.evaluate("snellen:always-a", signs).report("report.md")
+    text = Path("report.md").read_text()
+    assert "Means are taken only over metrics with a common scale." in text
+    assert "Each dimension" not in text
 
 
 def test_unparsed_failed_and_partial_runs_are_said(hundred: str) -> None:

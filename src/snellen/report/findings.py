@@ -539,7 +539,8 @@ def _caution(models: Sequence[ModelNumbers]) -> str:
     if failed:
         n_lost = sum(model.errors for model in failed)
         names = name_list([model.name for model in failed])
-        clauses.append(f"{n_lost:,} questions received no reply from {names}")
+        noun = "question" if n_lost == 1 else "questions"
+        clauses.append(f"{n_lost:,} {noun} received no reply from {names}")
 
     cautions: list[str] = []
     if clauses:

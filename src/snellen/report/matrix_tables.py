@@ -156,11 +156,14 @@ def _capability_notes(reported_runs: Sequence[ReportedRun]) -> tuple[str, ...]:
             if row.metric == CAPABILITY and row.dimension != OVERALL:
                 weighted.add(row.over)
     weighted.discard("")
-    notes = [
-        f"Each dimension is a mean over {' or '.join(sorted(weighted))} of headline metrics (accuracy for multiple "
-        "choice). Means are taken only over metrics with a common scale. Ranks cover the dimensions in which all "
-        "models were measured in the same way."
-    ]
+    common = (
+        "Means are taken only over metrics with a common scale. Ranks cover the dimensions in which all models were "
+        "measured in the same way."
+    )
+    if weighted:  # benchmarks of the user often have no dimension
+        units = " or ".join(sorted(weighted))
+        common = f"Each dimension is a mean over {units} of headline metrics (accuracy for multiple choice). {common}"
+    notes = [common]
 
     model_rows = method_rows(reported_runs)
     benchmarks = scored_benchmarks(reported_runs).values()
