@@ -502,7 +502,17 @@ def spotting(material: Material, rng: random.Random, kind: str) -> Item:
     return {"answers": [], "bbox": polygons, "content": contents, "predict": reply}
 
 
-SHORT = ("APP agent", "ASCII art classification", "math QA", "reasoning VQA", "science QA", "text recognition", "document classification", "cognition VQA", "diagram QA")  # fmt: skip
+SHORT = (
+    "APP agent",
+    "ASCII art classification",
+    "math QA",
+    "reasoning VQA",
+    "science QA",
+    "text recognition",
+    "document classification",
+    "cognition VQA",
+    "diagram QA",
+)
 DRAWS: dict[str, Callable[[Material, random.Random, str], Item]] = {
     **{f"{kind} en": short_text for kind in SHORT},
     "cognition VQA cn": short_text,

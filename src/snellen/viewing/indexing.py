@@ -131,38 +131,60 @@ def index_run(
     hidden = frozenset(use.name for use in uses if not shows_answers(use))
     scored, fault = _scored_or_fault(folder, hidden)
 
-    def write(shown: ScoredRun | None, fault: str) -> None:
-        results: list[Result] = []
-        if shown is not None and not shown.manifest.adaptive_rules:
-            # The share of correct replies says nothing if earlier replies chose the questions.
-            results = visible_results(shown, hidden)
-
-        with transaction(connection):
-            run = _run_id(connection, folder)
-            forget_rows(connection, run)
-            summary = RunSummary()
-            details = RunDetails()
-            if shown is not None:
-                summary, details = _write_run(connection, run, shown, results, hidden)
-            seconds = time.monotonic() - started
-            connection.execute(
-                "UPDATE run SET stamp = ?, fault = ?, summary = ?, details = ?, indexed = ?, seconds = ? WHERE id = ?",
-                (
-                    stamp,
-                    fault,
-                    _encode_json(summary),
-                    _encode_json(details),
-                    time.time(),
-                    seconds,
-                    run,
-                ),
-            )
-
     try:
-        write(scored, fault)
+        _store_run(connection, folder, scored, hidden, stamp=stamp, fault=fault, started=started)
     except SnellenError as error:
         # Stored scores may be by a metric of a package that is not installed here.
-        write(None, missing_metric(scored) or str(error))
+        reason = missing_metric(scored) or str(error)
+        _store_run(connection, folder, None, hidden, stamp=stamp, fault=reason, started=started)
+
+
+def _store_run(
+    connection: sqlite3.Connection,
+    folder: Path,
+    scored: ScoredRun | None,
+    hidden: Collection[str],
+    *,
+    stamp: str,
+    fault: str,
+    started: float,
+) -> None:
+    """Replace what the index has of a run, in one transaction.
+
+    Args:
+        connection: The index.
+        folder: Folder of the run.
+        scored: The run with its scores; None if only the fault is stored.
+        hidden: Names of benchmarks whose answers must stay hidden.
+        stamp: As for `index_run`.
+        fault: Why the run has no scores; empty if it has.
+        started: Time at which indexing of the run began, on the monotonic clock in seconds.
+    """
+    results: list[Result] = []
+    if scored is not None and not scored.manifest.adaptive_rules:
+        # The share of correct replies says nothing if earlier replies chose the questions.
+        results = visible_results(scored, hidden)
+
+    with transaction(connection):
+        run = _run_id(connection, folder)
+        forget_rows(connection, run)
+        summary = RunSummary()
+        details = RunDetails()
+        if scored is not None:
+            summary, details = _write_run(connection, run, scored, results, hidden)
+        seconds = time.monotonic() - started
+        connection.execute(
+            "UPDATE run SET stamp = ?, fault = ?, summary = ?, details = ?, indexed = ?, seconds = ? WHERE id = ?",
+            (
+                stamp,
+                fault,
+                _encode_json(summary),
+                _encode_json(details),
+                time.time(),
+                seconds,
+                run,
+            ),
+        )
 
 
 def _scored_or_fault(folder: Path, hidden: Collection[str]) -> tuple[ScoredRun | None, str]:
